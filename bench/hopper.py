@@ -1,6 +1,7 @@
 """The Hopper GEMM benchmark: our kernels beside torch, the best of cublasLt's algorithms, and fast.cu, on one GPU.
 
     python -m bench.hopper measure --out rows.jsonl --seconds 400     # resumes: rows that the file has are left out
+    python -m bench.hopper check                                      # that table in the emulator
     python -m bench.hopper tune rows.jsonl                            # the dispatcher's table
     python -m bench.hopper report rows.jsonl                          # docs/hopper.md, its picture and its data
 
@@ -34,6 +35,7 @@ from bench.gpu.measure import Bench
 from bench.gpu.ranking import ranking
 from bench.gpu.report import bandwidth, machine, picture, projections, rows_table, squares, summary
 from bench.gpu.suite import Row, suite
+from bench.gpu.verify import failures
 from tools.measurements import replace_section
 
 ROOT = Path(__file__).parents[1]
@@ -254,6 +256,16 @@ def report(options: argparse.Namespace) -> int:
     return 0
 
 
+def check(options: argparse.Namespace) -> int:
+    """Run every kernel of the dispatcher's table in the emulator; 1 where one fails."""
+    failed = 0
+    for name, wrong in failures("h200"):
+        print(f"{'FAILED' if wrong else 'ok'} {name}\n{wrong}".rstrip(), flush=True)
+        failed += bool(wrong)
+    print(f"{failed} failed")
+    return 1 if failed else 0
+
+
 def load() -> list[records.Record]:
     """What is recorded."""
     return records.in_order(records.Record.from_dict(each) for each in json.loads(DATA.read_text()))
@@ -301,6 +313,8 @@ def main() -> int:
     command.add_argument("--warm", type=float, default=0.2, help="seconds before a row is timed; 5 times that if large")
     command.add_argument("--fast-cu", help="the library of bench/gpu/fast_cu.cu")
     command.set_defaults(work=measure)
+    command = commands.add_parser("check", help="run the dispatcher's table in the emulator, under every schedule")
+    command.set_defaults(work=check)
     for work, words in ((tune, "write the dispatcher's table"), (report, "write docs/hopper.md again")):
         command = commands.add_parser(work.__name__, help=words)
         command.add_argument("files", nargs="*", type=Path, help="what `measure` wrote; the last has the last word")

@@ -70,7 +70,8 @@ def kernel_for(m: int, n: int, k: int, target: str, options: tuple[tuple[str, An
         choice = best(m, n, k, device=target, **given)
     except PlanError:
         choice = None
-    if choice is None or choice.swapped:  # the operands would change places, and with them what the options say
+    # With A and B swapped the options would say something else; a stream-K kernel takes a workspace that is all zeros.
+    if choice is None or choice.swapped or choice.plan.workspace is not None:
         return find(_KERNELS[target]).plan(**given)
     return choice.plan
 
