@@ -29,7 +29,7 @@ from typing import Any
 
 from bench.gpu import records, tuning
 from bench.gpu.arms import Arm, Buffers, Built, FastCuArm, LtArm, PtxgenArm, Spec, TorchArm, build
-from bench.gpu.candidates import Candidate, candidates, chosen
+from bench.gpu.candidates import Candidate, again, candidates, chosen
 from bench.gpu.cublaslt import CublasLt, Product
 from bench.gpu.measure import Bench
 from bench.gpu.ranking import ranking
@@ -52,6 +52,8 @@ PARTS = {
     "rows": rows_table,
 }
 _WORKSPACE = 64 << 20
+#: Arms of ours that take part at most.
+_ALL = 14
 #: From so many operations on a row is bound by power, and warms up longer.
 _LARGE = 10**11
 _FP8 = ("e4m3", "e5m2")
@@ -137,7 +139,7 @@ class Runner:
             products.append(product)
             offered = [LtArm(product, index, buffers, f"{words} {index}") for index in product.usable]
             found = ranked(offered, 2)
-            record[words] = [[arm.name, round(us, 3)] for us, arm in found]
+            record[f"ranked {words}"] = [[arm.name, round(us, 3)] for us, arm in found]
             kinds.update({arm.name: {"kind": words, **product.describe(_index(arm))} for _, arm in found[:2]})
         if self.fast_cu is not None and FastCuArm.takes(row) and FastCuArm.name not in self.banned:
             self._running.write_text(FastCuArm.name)
@@ -156,10 +158,11 @@ class Runner:
         timed.sort(key=lambda each: each[0])
         first = {arm.name: us for us, arm in timed}
         record["candidates"] = [[each.spec.name, each.predicted, first.get(each.spec.name)] for each in tried]
+        # First figures of rows that power bounds depend on what ran before: there all take part.
+        most = settings.finalists if row.flops < records.POWER_BOUND else _ALL
         for dependent in (False, True):
-            for arm in [arm for _, arm in timed if isinstance(arm, PtxgenArm) and arm.dependent == dependent][
-                : settings.finalists
-            ]:
+            fastest = [arm for _, arm in timed if isinstance(arm, PtxgenArm) and arm.dependent == dependent]
+            for arm in fastest[:most]:
                 arms.append(arm)
                 kinds[arm.name] = {"kind": "ptxgen", "dependent": dependent, "registers": arm.built.registers}
         start = time.monotonic()
@@ -211,8 +214,18 @@ def measure(options: argparse.Namespace) -> int:
     jobs = max(os.cpu_count() or 2, 3) - 2
     # Before CUDA starts: the workers are forks.
     with ProcessPoolExecutor(jobs) as pool:
-        choose = chosen if options.candidates == 0 else candidates
-        listed = list(pool.map(choose, rows, [options.candidates] * len(rows)))
+        if options.again:
+            known = {each.row.key: each for each in records.read_lines(options.again)}
+            earlier = [known.get(row.key) for row in rows]
+            listed = list(pool.map(again, rows, earlier, [options.finalists] * len(rows)))
+        else:
+            choose = candidates if options.candidates else chosen
+            listed = list(pool.map(choose, rows, [options.candidates] * len(rows)))
+        also = json.loads(options.also.read_text()) if options.also else {}
+        for row, tried in zip(rows, listed, strict=True):
+            known_specs = {each.spec for each in tried}
+            more = [Spec.named(name) for name in also.get(row.key, [])]
+            tried += [Candidate(spec, 0.0) for spec in more if spec not in known_specs]
         specs = list(dict.fromkeys(each.spec for row in listed for each in row))
         built = dict(zip(specs, pool.map(build, specs, chunksize=2), strict=True))
     print(f"{len(rows)} rows, {len(specs)} kernels, {sum(not each.error for each in built.values())} built", flush=True)
@@ -247,9 +260,8 @@ def tune(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     """Record what was measured, and write the page and its picture; without files of what is recorded."""
     if options.files:
-        lines = [json.dumps(each.as_dict(), ensure_ascii=False) for each in records.read_lines(options.files)]
         DATA.parent.mkdir(exist_ok=True)
-        DATA.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+        DATA.write_text(records.to_json(records.read_lines(options.files)))
     recorded = load()
     PAGE.write_text(renewed(PAGE.read_text(), recorded))
     PICTURE.write_text(picture(recorded))
@@ -268,7 +280,7 @@ def check(options: argparse.Namespace) -> int:
 
 def load() -> list[records.Record]:
     """What is recorded."""
-    return records.in_order(records.Record.from_dict(each) for each in json.loads(DATA.read_text()))
+    return records.from_json(DATA.read_text())
 
 
 def renewed(page: str, recorded: Sequence[records.Record]) -> str:
@@ -306,6 +318,8 @@ def main() -> int:
     command.add_argument("--rows", default="", help="regular expression on keys such as 'bf16 4096x4096x4096'")
     command.add_argument("--dtype", action="append", help="bf16 (default), f16, e4m3 or e5m2; many")
     command.add_argument("--candidates", type=int, default=0, help="the planner's first so many; 0: what best() says")
+    command.add_argument("--again", nargs="*", type=Path, help="the fastest of what `measure` wrote before, instead")
+    command.add_argument("--also", type=Path, help="JSON: names of more kernels, by the key of a row")
     command.add_argument("--finalists", type=int, default=1, help="of ours that take part, and as many dependent")
     command.add_argument("--algorithms", type=int, default=32, help="of cublasLt that are ranked")
     command.add_argument("--repeats", type=int, default=5)

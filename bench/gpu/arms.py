@@ -123,6 +123,11 @@ class Spec:
     def name(self) -> str:
         return " ".join([self.kernel, *self.options])
 
+    @classmethod
+    def named(cls, name: str) -> Spec:
+        kernel, *options = name.split()
+        return cls(kernel, tuple(options))
+
     def plan(self) -> GemmPlan:
         return find(self.kernel).plan(**parse_options(dict(each.split("=", 1) for each in self.options)))
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from math import gcd
 from typing import Any
 
 from bench.gpu.arms import Spec
+from bench.gpu.records import Record
 from bench.gpu.suite import Row
 from ptxgen.gemm import GemmPlan, PlanError, best, find
 from ptxgen.gemm.dispatch import GEMV, Choice
@@ -30,16 +32,17 @@ class Candidate:
     predicted: float
 
 
-def candidates(row: Row, count: int) -> list[Candidate]:
-    """The planner's first `count` configurations, and beside them those that the planner does not choose among."""
+def candidates(row: Row, count: int, *, alone: bool = False) -> list[Candidate]:
+    """The planner's first `count` configurations, and unless `alone` beside them others that it does not choose."""
     fixed = {"dtype": row.dtype, "c_dtype": "bf16"} if row.dtype in _FP8 else {"dtype": row.dtype}
-    made = _vectors(row) if row.m <= 2 and row.dtype not in _FP8 else []
+    made = _vectors(row) if not alone and row.m <= 2 and row.dtype not in _FP8 else []
     try:
         planned = plan_gemm(row.m, row.n, row.k, MACHINES["h200"], count=count, fixed=fixed).ranked
     except PlanError:
         planned = []
     made += [Candidate(_spec(each.plan), round(each.microseconds, 3)) for each in planned]
-    for options in _few_rows(row) if row.m <= 128 else _many_rows(row):
+    others = iter(()) if alone else _few_rows(row) if row.m <= 128 else _many_rows(row)
+    for options in others:
         for dependent in (False, True) if row.flops < _LONG else (False,):
             try:
                 plan = find(RUNG).plan(**fixed, **options, dependent=dependent)
@@ -109,6 +112,36 @@ def _vectors(row: Row) -> list[Candidate]:
         for dependent in (False, True)
     ]
     return [Candidate(_spec(each), predicted) for each in plans]
+
+
+def again(row: Row, record: Record | None, count: int) -> list[Candidate]:
+    """The fastest `count` of an earlier record, as many dependent, the planner's first, and others for many rows."""
+    made = []
+    if record is not None:
+        ranked = sorted(record.candidates, key=lambda each: each[1])
+        for dependent in (False, True):
+            names = [name for name, _ in ranked if ("dependent=true" in name) == dependent][:count]
+            names += [each.name for kind, each in record.figures.items() if kind.startswith("ptxgen")]
+            made += [Candidate(Spec.named(name), 0.0) for name in names]
+    made += candidates(row, 1, alone=True)
+    if row.m >= 256:
+        fixed = {"dtype": row.dtype, "c_dtype": "bf16"} if row.dtype in _FP8 else {"dtype": row.dtype}
+        for options in _contenders(row):
+            with suppress(PlanError):
+                made.append(Candidate(_spec(find(RUNG).plan(**fixed, **options)), 0.0))
+    return list({each.spec: each for each in made}.values())
+
+
+def _contenders(row: Row) -> Iterator[dict[str, Any]]:
+    """What was best on large problems."""
+    walk = {"panel": 0, "order": "hilbert"}
+    for n_tile, dependent in product((128, 160, 192), (False, True) if row.flops < _LONG else (False,)):
+        own = {"m_tile": 128, "n_tile": n_tile, "chunk": gcd(n_tile, 64), "stages": _stages(128 + n_tile)}
+        yield {**walk, **own, "consumers": "pingpong", "cluster_m": 1, "dependent": dependent}
+    yield {**walk, "m_tile": 128, "n_tile": 128, "stages": 6, "consumers": "pingpong", "cluster_m": 2}
+    yield {**walk, "n_tile": 256, "cluster_m": 1, "stages": 4}
+    yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4}
+    yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4, "scheduler": "stream"}
 
 
 def chosen(row: Row, _: int) -> list[Candidate]:

@@ -35,8 +35,7 @@ def regret_of(record: Record) -> Regret | None:
         return None
     names = {}
     for name in measured:
-        kernel, *options = name.split()
-        choice = Choice(Spec(kernel, tuple(options)).plan(), row.m, row.n, row.k)
+        choice = Choice(Spec.named(name).plan(), row.m, row.n, row.k)
         names[id(choice)] = (choice, name)
     ranked = rank([choice for choice, _ in names.values()], MACHINES["h200"])
     first = names[id(ranked[0])][1]

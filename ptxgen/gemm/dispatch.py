@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -29,6 +30,8 @@ _Matrix = TypeVar("_Matrix")
 GEMV, _VECTORS = "hopper/gemv", 2
 #: Warps that keep the memory of an H200 busy.
 _WARPS = 132 * 24
+#: Up to so many rows A and B may change places.
+_FEW = 128
 FOLDER = Path(__file__).parent / "tuned"
 
 
@@ -146,7 +149,17 @@ def _best(m: int, n: int, k: int, machine: str, options: tuple[tuple[str, Any], 
     made = _fitting(m, n, k, lambda: row.plan(given), row) if row is not None else None
     if made is None and m <= _VECTORS and MACHINES[machine].target == "sm_90a":
         made = _fitting(m, n, k, lambda: find(GEMV).plan(**{**gemv_options(m, n, k), **given}))
-    return made or Choice(plan_gemm(m, n, k, MACHINES[machine], count=1, fixed=given).chosen.plan, m, n, k)
+    return made or _planned(m, n, k, MACHINES[machine], given)
+
+
+def _planned(m: int, n: int, k: int, machine: Machine, given: Mapping[str, Any]) -> Choice:
+    """The planner's choice; for few rows also of what computes Cᵀ, where the options go with it."""
+    choices = [Choice(plan_gemm(m, n, k, machine, count=1, fixed=given).chosen.plan, m, n, k)]
+    if m <= _FEW and machine.target == "sm_90a" and not set(given) - {"dtype", "c_dtype", "dependent"}:
+        with suppress(PlanError):
+            swapped = plan_gemm(n, m, k, machine, count=1, fixed={**given, "c_major": "m"}).chosen.plan
+            choices.append(Choice(swapped, m, n, k))
+    return rank(choices, machine)[0]
 
 
 def rank(choices: Sequence[Choice], machine: Machine, clock: float | None = None) -> list[Choice]:

@@ -1,12 +1,13 @@
 """A plan for a problem on a machine: waves, bytes, and a lower bound of the time.
 
 cycles = fill + max(tensor, L2, memory).
-tensor: waves x K blocks x cycles of a K block (MMA interval of the tile, arrival of its rows, round trip of the ring).
+tensor: waves x K blocks x cycles of a K block (MMA interval of the tile, arrival of its rows, round trip of the ring),
+and on Hopper, unless consumers take turns, the time in which a tile's C is stored.
 L2: bytes of A and B that the clusters read, each row of a tile once per cluster, and C, over the L2's bandwidth.
 memory: bytes of A and B by wave with what the L2 still holds in the order of the tiles, and C, over HBM's.
-fill: the latency of the first stage, once per CTA that is persistent, once per wave otherwise.
+fill: the latency of the first stage, once per CTA that is persistent, once per wave otherwise; and what clusters take.
 
-Launch, the last epilogue and the adds of promoted fp8 sums are not in it. Epilogues under the next tile cost nothing.
+Launch, the last epilogue and the adds of promoted fp8 sums are not in it. Epilogues of Blackwell cost nothing.
 So it ranks configurations of one kind; it does not predict a measured time. Numbers of the machine: ptxgen.timing.
 """
 
@@ -84,7 +85,8 @@ class Estimate:
         rows = (plan.a.bytes + plan.b.bytes + sum(each.bytes for each in plan.scales)) // STAGE_ROW_BYTES
         in_l2 = self._operand_bytes <= self._capacity
         copies = len(plan.a.copies) + len(plan.b.copies) + len(plan.scales)
-        return self.machine.k_block_cycles(mma, rows, copies, plan.config.stages, in_l2=in_l2)
+        outside = max(plan.m_tile - self.m, 0) + max(plan.n_tile - self.n, 0)
+        return self.machine.k_block_cycles(mma, rows, copies, plan.config.stages, in_l2=in_l2, outside=outside)
 
     @property
     def _mma_groups(self) -> int:
@@ -99,13 +101,26 @@ class Estimate:
         return work / (self.k_block_cycles * self.machine.tensor[plan.kind].value)
 
     @property
+    def epilogue_cycles(self) -> float:
+        """Cycles per tile in which a CTA of Hopper stores and does not multiply; ping-pong consumers do both."""
+        plan = self.plan
+        if plan.accumulator.columns or plan.config.consumers == "pingpong":
+            return 0.0
+        return plan.m_tile * plan.n_tile * TYPES[plan.c_dtype].bytes / self.machine.epilogue.value
+
+    @property
     def tensor_cycles(self) -> float:
-        return self.whole_waves * -(-self.k // self.plan.k_tile) * self.k_block_cycles
+        blocks = -(-self.k // self.plan.k_tile)
+        if self.config.scheduler == "stream":  # even shares of all K blocks, and a sum of parts
+            even = -(-self.tiles * blocks // self.slots) * self.k_block_cycles
+            return even + 2 * self.epilogue_cycles + self.machine.split.value
+        return self.whole_waves * (blocks * self.k_block_cycles + self.epilogue_cycles)
 
     @property
     def fill_cycles(self) -> float:
         figure = self.machine.ring_l2 if self._operand_bytes <= self._capacity else self.machine.ring_hbm
-        return figure.value * (1 if self.plan.scheduler.persistent else self.whole_waves)
+        clusters = self.machine.cluster_start.value if self.plan.scheduler.cluster_ctas > 1 else 0
+        return figure.value * (1 if self.plan.scheduler.persistent else self.whole_waves) + clusters
 
     @property
     def _capacity(self) -> float:

@@ -17,7 +17,7 @@ from ptxgen.timing import Machine
 #: The rung of each target whose options span the space.
 RUNGS = {"sm_100a": "blackwell/panels", "sm_90a": "hopper/overlapped"}
 #: Options that are tried in all their values; `stages` as many as fit, `panel` and `order` by the bytes from memory.
-AXES = ("m_tile", "n_tile", "cta_group", "cluster_m", "cluster_n")
+AXES = ("m_tile", "n_tile", "cta_group", "cluster_m", "cluster_n", "consumers")
 PANELS = (1, 2, 4, 8, 16)
 #: Predictions this close are tied: fewer bytes from the L2 decide, then fewer in shared memory.
 TIE = 0.02

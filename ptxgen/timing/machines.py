@@ -42,7 +42,9 @@ class Machine:
     `clock` is that of a busy tensor core: it depends on power and data and is an input of every prediction in time.
     `l2_reuse` is the part of the L2 over which a working set is read from memory again. `ring_l2` and `ring_hbm`:
     cycles from an empty stage to the commit that frees it again, without the rows and MMAs of the stage, for operands
-    in L2 and in memory. `cluster` is the largest cluster of which SMs // CTAs run at once.
+    in L2 and in memory. `epilogue`: bytes of C per cycle that consumers store between two tiles. `split`: cycles that
+    stream-K takes to add up the parts of tiles. `cluster_start`: cycles by which clusters start and end later
+    than single CTAs. `cluster` is the largest cluster of which SMs // CTAs run at once.
     """
 
     name: str
@@ -59,8 +61,12 @@ class Machine:
     tensor: Mapping[str, Figure]
     tma_rows: Figure
     tma_issue: Figure
+    tma_outside: Figure
     ring_l2: Figure
     ring_hbm: Figure
+    epilogue: Figure
+    split: Figure
+    cluster_start: Figure
     cluster: Figure
 
     @property
@@ -96,13 +102,17 @@ class Machine:
         read = 32 * (m + n) / cta_group / self.shared_bandwidth.value
         return max(n / self.mma_columns.value, read)
 
-    def k_block_cycles(self, mma: float, rows: int, copies: int, stages: int, *, in_l2: bool) -> float:
+    def k_block_cycles(
+        self, mma: float, rows: int, copies: int, stages: int, *, in_l2: bool, outside: int = 0
+    ) -> float:
         """Cycles of one K block in a ring of stages: MMA, arrival of `rows` rows of 128 bytes, issue of the copies.
 
-        With few stages, that of the round trip of a stage divided among them.
+        Of the rows `outside` lie outside of their matrix. With few stages, the cycles are those of the round trip of a
+        stage divided among them.
         """
-        floor = max(mma, rows / self.tma_rows.value, copies * self.tma_issue.value)
-        trip = (self.ring_l2 if in_l2 else self.ring_hbm).value + rows / self.tma_rows.value + mma
+        arrival = rows / self.tma_rows.value + outside * self.tma_outside.value
+        floor = max(mma, arrival, copies * self.tma_issue.value)
+        trip = (self.ring_l2 if in_l2 else self.ring_hbm).value + arrival + mma
         return max(floor, trip / stages)
 
 
@@ -139,8 +149,12 @@ B200 = Machine(
     },
     tma_rows=Figure(1, "rows of 128 B per cycle", measured(f"{_CSV}, mainloop of one CTA: 257 cycles for 256 rows")),
     tma_issue=Figure(57, "cycles per copy", measured(f"{_CSV}, mainloop of one CTA with the smallest tiles")),
+    tma_outside=Figure(0, "more cycles per row outside of the matrix", unverified("nobody has measured it")),
     ring_l2=Figure(570, "cycles", inferred(f"fit to {_CSV}, mainloop of one CTA, 515 to 585")),
     ring_hbm=Figure(1000, "cycles", inferred(f"fit to {_CSV}, mainloop of one CTA, 740 to 1060")),
+    epilogue=Figure(32, "B of C per cycle", unverified("as H200; no rung for it stores between two tiles")),
+    cluster_start=Figure(0, "cycles", unverified("nobody has measured it")),
+    split=Figure(30000, "cycles", unverified("as H200; no rung for it splits K")),
     cluster=Figure(2, "CTAs", inferred("148 SMs are 74 pairs; how many clusters of 4 or 8 its GPCs hold is not known")),
 )
 
@@ -169,10 +183,16 @@ H200 = Machine(
         "f8f6f4": Figure(8192, _PER_CYCLE, measured("Luo et al., H800")),
         "i8": Figure(8192, _PER_CYCLE, inferred("as f8f6f4: K of an instruction is 32 bytes for every kind")),
     },
-    tma_rows=Figure(1, "rows of 128 B per cycle", unverified("as B200")),
+    tma_rows=Figure(
+        0.5, "rows of 128 B per cycle", inferred("from ours: 54 to 60 B per cycle and SM where loads bound")
+    ),
     tma_issue=Figure(33, "cycles per copy", measured("FlashGPU-Sim: 32 to 33")),
+    tma_outside=Figure(3, "more cycles per row outside of the matrix", inferred("ours: tiles of 64 rows, M 1 to 64")),
     ring_l2=Figure(570, "cycles", unverified("as B200")),
-    ring_hbm=Figure(1000, "cycles", unverified("as B200")),
+    ring_hbm=Figure(700, "cycles", inferred("from ours: tiles of 64x64 with 4 stages")),
+    epilogue=Figure(32, "B of C per cycle", inferred("fit to ours: what ping-pong gains where K is short")),
+    cluster_start=Figure(2000, "cycles", inferred("fit to ours: 1024³ with and without clusters, 6.8 and 5.4 µs")),
+    split=Figure(30000, "cycles", inferred("fit to ours: stream-K against one tile a CTA at 1024 and 512 rows")),
     cluster=Figure(2, "CTAs", inferred("132 SMs are 66 pairs; clusters of 8 reach 120 SMs only (CUTLASS issue 1921)")),
 )
 
