@@ -87,6 +87,15 @@ bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.sass
 
+hopper: $(DEVELOPMENT) ## Measure the Hopper kernels beside torch and cublasLt on an H200, and write docs/hopper.md (needs torch; 10 minutes; resumes)
+	$(BIN)/python -m bench.hopper measure --out hopper.jsonl
+	$(BIN)/python -m bench.hopper report hopper.jsonl
+
+tune: $(DEVELOPMENT) ## Time candidates for every row on an H200, and write the dispatcher's table (needs torch; 10 minutes; resumes)
+	$(BIN)/python -m bench.hopper measure --out tune.jsonl --candidates 8 --finalists 3 --algorithms 4
+	$(BIN)/python -m bench.hopper tune tune.jsonl
+	$(BIN)/python -m bench.hopper check
+
 reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, beside pyptx
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m bench.reading --record

@@ -88,7 +88,7 @@ def squares(records: Sequence[Record]) -> str:
 
 def projections(records: Sequence[Record], ours: str = _PLAIN) -> str:
     """cublasLt's best over ours: shapes down, rows of A across."""
-    found = {(each.row.n, each.row.k, each.row.m): each for each in records if each.row.group == "llm"}
+    found = {(each.row.n, each.row.k, each.row.m): each for each in records if each.row.dtype == "bf16"}
     shapes = list(
         dict.fromkeys((each.row.source, each.row.n, each.row.k) for each in records if each.row.group == "llm")
     )

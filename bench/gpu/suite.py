@@ -49,4 +49,7 @@ def suite(dtype: str = "bf16") -> list[Row]:
         rows += [Row("llm", m, n, k, dtype, model) for n, k in shapes for m in TOKENS]
     rows += [Row("article", m, n, k, dtype, "Gemma 3 27B") for m, n, k in ARTICLE]
     rows += [Row("gemv", 2, n, k, dtype, "two rows") for n, k in ((4096, 4096), (28672, 4096), (2112, 7168))]
-    return list({each.key: each for each in reversed(rows)}.values())[::-1]
+    found: dict[str, Row] = {}
+    for each in rows:
+        found.setdefault(each.key, each)
+    return list(found.values())

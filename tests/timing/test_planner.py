@@ -173,5 +173,5 @@ def test_bad_input_is_refused() -> None:
         plan_gemm(64, 64, 64, B200, count=0)
     with pytest.raises(PlanError, match="has no option consumers"):
         plan_gemm(64, 64, 64, B200, fixed={"consumers": "pingpong"})
-    with pytest.raises(PlanError, match=r"no configuration of blackwell/panels fits: .* must be K-major"):
-        plan_gemm(64, 64, 64, B200, fixed={"dtype": "tf32", "a_major": "mn"})
+    with pytest.raises(PlanError, match=r"no configuration of hopper/overlapped fits: .* must be K-major"):
+        plan_gemm(64, 64, 64, H200, fixed={"dtype": "e4m3", "a_major": "mn"})

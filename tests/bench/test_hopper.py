@@ -1,0 +1,124 @@
+"""bench.hopper without a GPU: candidates, records, the tuning table and the page."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import hopper
+from bench.gpu.arms import Spec, build, packed
+from bench.gpu.candidates import again, candidates
+from bench.gpu.clock import PTX, Interval, intervals
+from bench.gpu.records import Record, from_json, geometric_mean, read_lines, to_json
+from bench.gpu.suite import Row, suite
+from bench.gpu.tuning import table
+from ptxgen.gemm.dispatch import Choice, tuning_table
+from ptxgen.toolchain import assemble
+
+
+def line(**more: Any) -> dict[str, Any]:
+    """What `measure` writes of a row."""
+    arms = {
+        "torch": {"kind": "torch", "us": 12.0, "turns": 8, "spread": 0.01, "cycles": 24000.0},
+        "cublaslt 3": {"kind": "cublaslt", "us": 11.0, "cycles": 21000.0},
+        "cublaslt 0": {"kind": "cublaslt", "us": 11.5},
+        "hopper/overlapped n_tile=128": {"kind": "ptxgen", "dependent": False, "us": 10.0, "cycles": 20000.0},
+        "hopper/overlapped dependent=true": {"kind": "ptxgen", "dependent": True, "us": 9.0},
+    }
+    found = [["hopper/overlapped n_tile=128", 9.5, 10.2], ["hopper/overlapped n_tile=64", 0.0, None]]
+    machine = {"device": "NVIDIA H200", "driver": "1.2", "torch": "2", "cublaslt": 13, "date": "2026-01-02"}
+    row = {"group": "llm", "m": 64, "n": 512, "k": 256, "dtype": "bf16", "source": "a model"}
+    return {"row": row, **machine, "arms": arms, "candidates": found, "clock": {"mhz": 1500.0}, **more}
+
+
+def test_the_suite_has_every_row_once() -> None:
+    rows = suite()
+    assert len({each.key for each in rows}) == len(rows)
+    assert [each.m for each in rows if each.group == "square"] == [1024, 2048, 4096, 6144, 8192, 12288, 16384]
+    assert Row("llm", 1, 4096, 4096).bytes == 2 * (4096 * 4097 + 4096)
+
+
+def test_a_record_takes_the_best_arm_of_every_kind() -> None:
+    record = Record.of(line())
+    assert record.ratio("torch") == 1.2
+    assert record.ratio("cublaslt") == 1.1
+    assert record.ratio("cublaslt", cycles=True) == 1.05
+    assert record.ratio("cublaslt", "ptxgen dependent") == pytest.approx(11 / 9)
+    assert record.ratio("fast.cu") is None
+    assert dict(record.candidates)["hopper/overlapped n_tile=128"] == 10.0  # not the first figure
+    assert geometric_mean([1.0, 4.0]) == 2.0
+
+
+def test_records_can_be_read_again(tmp_path: Path) -> None:
+    known = Row("square", 1024, 1024, 1024, "bf16", "square")
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(line(row=known.__dict__)) + "\n")
+    records = read_lines([file])
+    assert [each.row.key for each in records] == [known.key]
+    assert from_json(to_json(records)) == records
+
+
+def test_the_table_has_the_fastest_and_dependent_ones_where_they_are_faster() -> None:
+    read = tomllib.loads(table([Record.of(line())]))
+    assert read["device"] == "NVIDIA H200"
+    plain, dependent = read["row"]
+    assert plain == {
+        "shape": [64, 512, 256],
+        "dtype": "bf16",
+        "kernel": "hopper/overlapped",
+        "options": ["n_tile=128"],
+        "us": 10.0,
+    }
+    assert (dependent["dependent"], dependent["us"]) == (True, 9.0)
+    slower = line()
+    slower["arms"]["hopper/overlapped dependent=true"]["us"] = 10.5
+    assert len(tomllib.loads(table([Record.of(slower)]))["row"]) == 1
+
+
+@pytest.mark.parametrize("row", [Row("llm", 16, 4096, 512), Row("llm", 1, 2112, 512), Row("square", 512, 512, 512)])
+def test_candidates_can_be_built_and_launched(row: Row) -> None:
+    found = candidates(row, 2)
+    assert len({each.spec for each in found}) == len(found) > 10
+    for each in found[::9]:
+        choice = Choice(each.spec.plan(), row.m, row.n, row.k)
+        problem = choice.problem()
+        order = None if problem.tile_order is None else 4096
+        workspace = 8192 if problem.workspace_words else None
+        a, b = choice.operands(1 << 20, 1 << 21)
+        values = problem.arguments(a, b, 1 << 22, order=order, workspace=workspace)
+        sizes = [
+            len(packed(declared, value)) for (declared, _), value in zip(choice.plan.parameters, values, strict=True)
+        ]
+        assert set(sizes) <= {4, 8, 128}
+    assert build(found[0].spec).error == ""
+
+
+def test_an_earlier_record_names_its_fastest() -> None:
+    record = Record.of(line())
+    names = [each.spec.name for each in again(record.row, record, 1)]
+    assert names[0] == "hopper/overlapped n_tile=128"
+    assert "hopper/overlapped dependent=true" in names
+    assert build(Spec("hopper/overlapped", ("n_tile=7",))).error.startswith("PlanError")
+
+
+def test_stamps() -> None:
+    assert assemble(PTX).data
+    words = [1000, 50, 3, 0, 1900, 1550, 3, 0, 10, 20, 3, 0, 30, 40, 4, 0]
+    assert intervals(words) == [Interval(900, 1500), Interval(20, None)]
+
+
+def test_the_page_is_that_of_the_data() -> None:
+    recorded = hopper.load()
+    page = hopper.PAGE.read_text()
+    assert hopper.renewed(page, recorded) == page
+    assert hopper.PICTURE.read_text() == hopper.picture(recorded)
+    assert hopper.DATA.stat().st_size < 300_000
+
+
+def test_the_table_is_that_of_the_data() -> None:
+    measured = {(each.row.m, each.row.n, each.row.k, each.row.dtype) for each in hopper.load()}
+    assert {(each.m, each.n, each.k, each.dtype) for each in tuning_table("h200").rows} <= measured
