@@ -35,7 +35,7 @@ from bench.gpu.measure import Bench
 from bench.gpu.ranking import ranking
 from bench.gpu.report import bandwidth, machine, picture, projections, rows_table, squares, summary
 from bench.gpu.suite import Row, suite
-from bench.gpu.verify import failures
+from bench.gpu.verify import distinct, emulate, failures, stored
 from tools.measurements import replace_section
 
 ROOT = Path(__file__).parents[1]
@@ -132,7 +132,7 @@ class Runner:
         for each in fast:
             arm = TorchArm(self.torch, buffers, fast=each)
             if ranked([arm], 1):
-                kinds[arm.name] = {"kind": "torch"}
+                kinds[arm.name] = {"kind": arm.name}
             words = "cublaslt" + ((" fast" if each else " promoted") if row.dtype in _FP8 else "")
             c_type = buffers.c_dtype_name
             product = Product(self.lt, row.m, row.n, row.k, row.dtype, c_type, count=settings.algorithms, fast=each)
@@ -164,7 +164,7 @@ class Runner:
             fastest = [arm for _, arm in timed if isinstance(arm, PtxgenArm) and arm.dependent == dependent]
             for arm in fastest[:most]:
                 arms.append(arm)
-                kinds[arm.name] = {"kind": "ptxgen", "dependent": dependent, "registers": arm.built.registers}
+                kinds[arm.name] = {"kind": arm.kind, "dependent": dependent, "registers": arm.built.registers}
         start = time.monotonic()
         warm = settings.warm * (5 if row.flops >= _LARGE else 1)
         timings = bench.abba(arms, buffers.count, repeats=settings.repeats, target_us=settings.target_us, warm=warm)
@@ -278,6 +278,24 @@ def check(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def bits(options: argparse.Namespace) -> int:
+    """Compare every kernel of the dispatcher's table on the GPU with the emulator, bit by bit; 1 where one differs."""
+    rows = distinct("h200")
+    with ProcessPoolExecutor(max((os.cpu_count() or 2) - 2, 1)) as pool:
+        emulated = list(pool.map(emulate, rows))
+    from ptxgen.gpu import Gpu
+
+    gpu = Gpu()
+    failed = 0
+    for row, expected in zip(rows, emulated, strict=True):
+        same = stored(gpu, row) == expected
+        failed += not same
+        if not same:
+            print(f"DIFFERS {row.kernel} {' '.join(row.options)}", flush=True)
+    print(f"{len(rows) - failed} of {len(rows)} kernels give the emulator's bits", flush=True)
+    return 1 if failed else 0
+
+
 def load() -> list[records.Record]:
     """What is recorded."""
     return records.from_json(DATA.read_text())
@@ -329,6 +347,8 @@ def main() -> int:
     command.set_defaults(work=measure)
     command = commands.add_parser("check", help="run the dispatcher's table in the emulator, under every schedule")
     command.set_defaults(work=check)
+    command = commands.add_parser("bits", help="compare that table's kernels on the GPU with the emulator, bit by bit")
+    command.set_defaults(work=bits)
     for work, words in ((tune, "write the dispatcher's table"), (report, "write docs/hopper.md again")):
         command = commands.add_parser(work.__name__, help=words)
         command.add_argument("files", nargs="*", type=Path, help="what `measure` wrote; the last has the last word")

@@ -162,6 +162,8 @@ class PtxgenArm:
         plan, problem = choice.plan, choice.problem()
         self.name = built.spec.name
         self.built, self.dependent = built, plan.config.dependent
+        #: fp8 with promoted sums is a product of its own.
+        self.kind = "ptxgen promoted" if row.dtype in _FP8 and plan.config.promote else "ptxgen"
         self._grid, self._block = problem.grid, problem.block
         table = problem.tile_order
         self._order = None if table is None else torch.from_numpy(table.view("int32")).cuda()

@@ -49,7 +49,7 @@ class Record:
                 figures[kind] = made
         machine = {name: read[name] for name in ("device", "driver", "torch", "cublaslt", "date")}
         first = {name: us for name, _, us in read["candidates"] if us is not None}
-        compared = {name: arm["us"] for name, arm in read["arms"].items() if arm["kind"] == "ptxgen"}
+        compared = {name: arm["us"] for name, arm in read["arms"].items() if arm["kind"].startswith("ptxgen")}
         # A first figure depends on the power of what ran before; it counts where a row is too short for that.
         found = tuple({**(first if Row(**read["row"]).flops < POWER_BOUND else {}), **compared}.items())
         return cls(Row(**read["row"]), machine, read["clock"], figures, found)

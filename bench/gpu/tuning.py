@@ -22,7 +22,8 @@ def table(records: Sequence[Record]) -> str:
     machine = records[-1].machine
     lines = [_HEAD] + [f'{name} = "{machine[name]}"' for name in ("device", "driver", "date")]
     for record in records:
-        lines += _rows(record)
+        if record.row.dtype in ("bf16", "f16"):
+            lines += _rows(record)
     return "\n".join(lines) + "\n"
 
 
