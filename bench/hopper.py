@@ -33,7 +33,7 @@ from bench.gpu.candidates import Candidate, again, candidates, chosen
 from bench.gpu.cublaslt import CublasLt, Product
 from bench.gpu.measure import Bench
 from bench.gpu.ranking import ranking
-from bench.gpu.report import bandwidth, machine, picture, projections, rows_table, squares, summary
+from bench.gpu.report import bandwidth, fp8, machine, picture, projections, rows_table, squares, summary
 from bench.gpu.suite import Row, suite
 from bench.gpu.verify import distinct, emulate, failures, stored
 from tools.measurements import replace_section
@@ -46,7 +46,8 @@ PARTS = {
     "summary": summary,
     "squares": squares,
     "projections": projections,
-    "projections, dependent": lambda recorded: projections(recorded, "ptxgen dependent"),
+    "projections, dependent": lambda recorded: projections(recorded, "fastest"),
+    "fp8": fp8,
     "bandwidth": bandwidth,
     "ranking": ranking,
     "rows": rows_table,

@@ -55,7 +55,13 @@ class Record:
         return cls(Row(**read["row"]), machine, read["clock"], figures, found)
 
     def ratio(self, other: str, ours: str = "ptxgen", *, cycles: bool = False) -> float | None:
-        """Time (or cycles) of another arm over ours: above 1 we are faster; None where one is missing."""
+        """Time (or cycles) of another arm over ours: above 1 we are faster; None where one is missing.
+
+        `ours`: "ptxgen", "ptxgen dependent", or "fastest" of the two.
+        """
+        if ours == "fastest":
+            found = [name for name in ("ptxgen", "ptxgen dependent") if name in self.figures]
+            ours = min(found, key=lambda name: self.figures[name].us, default="ptxgen")
         them, us = self.figures.get(other), self.figures.get(ours)
         if them is None or us is None:
             return None

@@ -51,14 +51,14 @@ def summary(records: Sequence[Record]) -> str:
     def rows() -> Iterator[Sequence[object]]:
         for words, chosen, other, mean in measures:
             cells: list[object] = [words]
-            for ours in (_PLAIN, _DEPENDENT):
+            for ours in (_PLAIN, "fastest"):
                 for cycles in (False, True):
                     ratios = [each.ratio(other, ours, cycles=cycles) for each in chosen]
                     found = [each for each in ratios if each is not None]
                     cells.append(f"{mean(found):.3f}" if found else "-")
             yield [*cells, sum(each.ratio(other) is not None for each in chosen)]
 
-    return markdown(("measure", "time", "cycles", "dependent: time", "cycles", "rows"), rows())
+    return markdown(("measure", "time", "cycles", "dependent where faster: time", "cycles", "rows"), rows())
 
 
 def squares(records: Sequence[Record]) -> str:
@@ -101,12 +101,35 @@ def projections(records: Sequence[Record], ours: str = _PLAIN) -> str:
     return markdown(("model", "N×K", *(f"M {m}" for m in TOKENS)), rows())
 
 
+def fp8(records: Sequence[Record]) -> str:
+    """e4m3 with C of bf16: fast accumulation against fast, promoted against promoted."""
+    if all(each.row.dtype != "e4m3" for each in records):
+        return "No rows of fp8 are recorded yet; [hopper-tuning.md](hopper-tuning.md) has those of a sweep.\n"
+    kinds = ("torch fast", "cublaslt fast", "ptxgen", "torch promoted", "cublaslt promoted", "ptxgen promoted")
+
+    def rows() -> Iterator[Sequence[object]]:
+        for each in records:
+            if each.row.dtype != "e4m3":
+                continue
+            times = [f"{each.figures[kind].us:.1f}" if kind in each.figures else "-" for kind in kinds]
+            ratios = [shown(each.ratio(f"{other} fast")) for other in ("torch", "cublaslt")]
+            ratios += [shown(each.ratio(f"{other} promoted", "ptxgen promoted")) for other in ("torch", "cublaslt")]
+            row = each.row
+            yield f"{row.m}×{row.n}×{row.k}", *times, *ratios
+
+    head = (
+        "M×N×K", "torch fast µs", "cublasLt fast", "ours fast", "torch promoted", "cublasLt promoted", "ours promoted",
+        "torch / ours, fast", "cublasLt / ours, fast", "torch / ours, promoted", "cublasLt / ours, promoted",
+    )  # fmt: skip
+    return markdown(head, rows())
+
+
 def bandwidth(records: Sequence[Record]) -> str:
     """TB/s where M is 1 or 2."""
 
     def rows() -> Iterator[Sequence[object]]:
         for each in records:
-            if each.row.m > 2:
+            if each.row.m > 2 or each.row.dtype == "e4m3":
                 continue
             row, ours, dependent = each.row, each.figures[_PLAIN], each.figures.get(_DEPENDENT)
             rates = [f"{row.bytes / figure.us / 1e6:.2f}" if figure else "-" for figure in (ours, dependent)]
@@ -125,6 +148,8 @@ def rows_table(records: Sequence[Record]) -> str:
 
     def rows() -> Iterator[Sequence[object]]:
         for each in records:
+            if each.row.dtype == "e4m3":
+                continue
             row, figures = each.row, each.figures
             cells = [
                 f"{figures[kind].us:.2f} ±{figures[kind].spread:.1%}" if kind in figures else "-"
