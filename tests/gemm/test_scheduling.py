@@ -128,3 +128,17 @@ def test_the_table_is_an_argument() -> None:
     short = ptxgen.Emulator().empty(3, np.uint32)
     with pytest.raises(PlanError, match=r"the table of tiles is 8 u32, 32 bytes, but .* has 12"):
         problem.arguments(0, 0, 0, order=short)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("n_tile", "more"), [(176, {}), (144, {"dtype": "f16"})])
+def test_warpgroups_of_128_rows_store_all_of_them_in_a_loop(schedule: Any, n_tile: int, more: dict[str, Any]) -> None:
+    """More than 8 chunks: those of both blocks of 64 rows rotate through the registers."""
+    plan = find("hopper/overlapped").plan(
+        m_tile=128, n_tile=n_tile, stages=2, chunk=16, cluster_m=1, consumers="pingpong", **more
+    )
+    assert plan.epilogue.rotates
+    device = ptxgen.Emulator("sm_90a", schedule=schedule, multiprocessors=2)
+    result = run_gemm(device, plan, 300, n_tile + 24, 136)
+    assert result.ok, result.summary()
+    assert not result.launch.findings
