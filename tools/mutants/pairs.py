@@ -60,7 +60,7 @@ class AllPairs(SharedAccesses):
         racing: Any = None,
     ) -> None:
         """Compare an access by `actor`, which knows what warp `row` knows, with all before; keep it."""
-        known = self._happens_before.known[row]
+        observed = self._happens_before.observed[row]
         touched = np.broadcast_to(np.asarray(masks, np.int64), granules.shape).tolist()
         fighting = touched if racing is None else np.asarray(racing, np.int64).tolist()
         for granule, mask, bites in zip(granules.tolist(), touched, fighting, strict=True):
@@ -69,7 +69,7 @@ class AllPairs(SharedAccesses):
                 if not (writes or wrote) or not bytes & bites or (other == row and clock != PENDING):
                     continue
                 if other < 0:
-                    ordered = clock in known.operations or clock not in self._happens_before.operations
+                    ordered = clock in observed.operations or clock not in self._happens_before.operations
                 else:
                     ordered = clock != PENDING and self._happens_before.has_observed(row, other, clock)
                 if not ordered:

@@ -84,7 +84,7 @@ class Findings:
         self._kernel = ""
         self._used: set[Accept] = set()
         self._found: list[_Kept] = []
-        self._known: dict[Hashable, _Kept] = {}
+        self._records: dict[Hashable, _Kept] = {}
         self._kept: Counter[tuple[str, Severity]] = Counter()
         #: Whether of what was not kept all errors are of what is read.
         self._only_reads = True
@@ -173,24 +173,24 @@ class Findings:
         warps, kind = _identity(finding, ends, cause)
         by_line = (code, severity, line, kind)
         anywhere = (code, severity, kind, None if finding.accesses and cause else warps)
-        known = self._known.get(anywhere) or self._known.get(by_line)
-        if known is None:
+        record = self._records.get(anywhere) or self._records.get(by_line)
+        if record is None:
             self._kept[code, severity] += 1
             if self._kept[code, severity] > _LIMIT:
                 self._only_reads &= reads or severity == "advice"
                 return
-            known = _Kept(finding, ends, reads, unless_deadlock, named=warps)
-            self._found.append(known)
+            record = _Kept(finding, ends, reads, unless_deadlock, named=warps)
+            self._found.append(record)
             self.reported(finding)
-        known.ends |= ends
-        known.reads &= reads
-        known.unless_deadlock &= unless_deadlock
-        known.warps |= warps
-        known.lines.update([line] if line is not None else [])
-        known.causes |= cause if isinstance(cause, frozenset) else {cause} - {None}
-        _add_accesses(known, finding)
-        self._known.setdefault(by_line, known)
-        self._known.setdefault(anywhere, known)
+        record.ends |= ends
+        record.reads &= reads
+        record.unless_deadlock &= unless_deadlock
+        record.warps |= warps
+        record.lines.update([line] if line is not None else [])
+        record.causes |= cause if isinstance(cause, frozenset) else {cause} - {None}
+        _add_accesses(record, finding)
+        self._records.setdefault(by_line, record)
+        self._records.setdefault(anywhere, record)
 
     def deadlocked(self) -> None:
         """The launch ends as a deadlock."""
@@ -265,10 +265,10 @@ def _identity(finding: Finding, ends: bool, cause: Cause) -> tuple[frozenset[Has
     return warps, (first.role, first.space, finding.rule, other)
 
 
-def _add_accesses(known: _Kept, finding: Finding) -> None:
+def _add_accesses(record: _Kept, finding: Finding) -> None:
     """The parties of a finding that one stands for, where they are at other lines or touch something else."""
-    have = {(each.role, each.line, each.name, each.stage) for each in known.finding.accesses}
+    have = {(each.role, each.line, each.name, each.stage) for each in record.finding.accesses}
     more = tuple(each for each in finding.accesses if (each.role, each.line, each.name, each.stage) not in have)
-    room = _ACCESSES - len(known.finding.accesses)
+    room = _ACCESSES - len(record.finding.accesses)
     if more and room > 0:
-        known.finding = replace(known.finding, accesses=known.finding.accesses + more[:room])
+        record.finding = replace(record.finding, accesses=record.finding.accesses + more[:room])

@@ -38,10 +38,10 @@ class Watchdog:
     """Ends a launch after `max_steps`, or `timeout` seconds (None: never). `tell` gets its progress each second."""
 
     def __init__(
-        self, max_steps: int, timeout: float | None = None, tell: Callable[[Progress], None] | None = None
+        self, max_steps: int, timeout: float | None = None, notify: Callable[[Progress], None] | None = None
     ) -> None:
-        self.max_steps, self._timeout, self._tell = max_steps, timeout, tell
-        self._began = self._told = time.monotonic()
+        self.max_steps, self._timeout, self._notify = max_steps, timeout, notify
+        self._began = self._notified = time.monotonic()
 
     def require(self, least: int, ctas: int, resident: int) -> None:
         """Refuse a grid that takes at least so many steps. Raises Incomplete."""
@@ -57,13 +57,13 @@ class Watchdog:
         """A launch is about to run a block, which begins with an instruction. Raises Incomplete."""
         if steps > self.max_steps:
             raise Incomplete(at, f"step limit ({self.max_steps}) reached here; raise max_steps", launches.STEP_LIMIT)
-        if steps % _STEPS or (self._timeout is None and self._tell is None):
+        if steps % _STEPS or (self._timeout is None and self._notify is None):
             return
         now = time.monotonic()
         progress = Progress(done, ctas, steps, now - self._began)
         if self._timeout is not None and progress.seconds > self._timeout:
             message = f"time limit ({self._timeout:g} s) reached here, after {progress}; raise timeout"
             raise Incomplete(at, message, launches.TIME_LIMIT)
-        if self._tell is not None and now - self._told >= _SECONDS:
-            self._told = now
-            self._tell(progress)
+        if self._notify is not None and now - self._notified >= _SECONDS:
+            self._notified = now
+            self._notify(progress)

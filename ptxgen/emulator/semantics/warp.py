@@ -42,7 +42,7 @@ def _together(
     sources: Sequence[Reader],
     writers: Sequence[Writer | None],
     compute: Compute,
-    met: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = lambda machine, rows, active, masks: None,
+    converged: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = lambda machine, rows, active, masks: None,
 ) -> Blocking:
     """A blocking instruction at which the lanes of a mask converge: `compute` makes results of their `sources`.
 
@@ -64,7 +64,7 @@ def _together(
         operands = [g.full(source(g)) for source in sources]
         active = g.active
         if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.convergence.any:
-            met(g.machine, g.indices, active, named)
+            converged(g.machine, g.indices, active, named)
             write(g, compute(active, named, operands))
             return key, None
         masks = g.full(named, np.uint32)
@@ -75,22 +75,22 @@ def _together(
             _report(g, outside, statement)
         missing = (masks & bits_of(present & ~active)[:, None]) != 0
         if not (missing & active).any() and not g.machine.convergence.any:
-            met(g.machine, g.indices, active, masks)
+            converged(g.machine, g.indices, active, masks)
             write(g, compute(active, masks, operands))
             return key, None
         return key, slowly(g, scheduler, masks, operands)
 
     def slowly(g: Group, scheduler: Scheduler, masks: _Masks, operands: Arrays) -> _Flags:
         """Warp by warp: some lanes are elsewhere, or have waited here."""
-        meetings, passing = g.machine.convergence, np.zeros((g.size, 32), np.bool_)
+        convergence, passing = g.machine.convergence, np.zeros((g.size, 32), np.bool_)
         collected: Arrays = []
         for position, row in enumerate(g.indices.tolist()):
 
             def computed(active: _Flags, masks: _Masks, operands: Arrays, row: int = row) -> Arrays:
-                met(g.machine, np.array([row]), active, masks)
+                converged(g.machine, np.array([row]), active, masks)
                 return compute(active, masks, operands)
 
-            going, results = meetings.exchange(
+            going, results = convergence.exchange(
                 row,
                 signature,
                 g.active[position],
@@ -117,7 +117,7 @@ def _together(
 
 @semantics(barrier.bar_warp_sync, kind="blocking")
 def synchronize(op: barrier.bar_warp_sync, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    def met(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
+    def converged(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
         events = machine.events
         if np.ndim(masks) == 0:
             events.lanes_converge(rows)
@@ -135,7 +135,7 @@ def synchronize(op: barrier.bar_warp_sync, binder: Binder, statement: syntax.Ins
                 int(rows[position]), [int(mask & members) for mask in np.unique(masks[position][here])]
             )
 
-    return _together(op, binder, statement, (), (), lambda active, masks, operands: [], met)
+    return _together(op, binder, statement, (), (), lambda active, masks, operands: [], converged)
 
 
 def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:

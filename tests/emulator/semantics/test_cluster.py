@@ -459,11 +459,11 @@ def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, sever
         if reads:
             shared.async_write(issue(happens_before, "tensor copy", statement), 0, granules)
             for row in (0, 1):
-                happens_before.known[row].operations.update(happens_before.operations)
+                happens_before.observed[row].operations.update(happens_before.operations)
         operation = issue(happens_before, what, statement)
         (shared.async_read if reads else shared.async_write)(operation, 0, granules)
         if awaited:
-            happens_before.known[1].operations.add(operation.number)
+            happens_before.observed[1].operations.add(operation.number)
         CtaExit(happens_before, ClusterBarrierClocks(happens_before, findings), shared, findings).ctas_end([0])
         found = [(each.code, each.severity) for each in findings.list()]
         assert found == ([] if awaited else [(code, severity)])

@@ -174,10 +174,10 @@ class GlobalAccesses(Observer):
         kinds = (events.writer, events.reader, events.earlier) if writes else (events.writer,)
         for places in kinds:
             if places.used:
-                met = places.at(offsets, size) >> SHIFT
+                overlapping = places.at(offsets, size) >> SHIFT
                 if places is not events.writer:  # Triton's warps load what one of their CTA then changes
-                    met[self._of_same_cta(met, rows)] = 0
-                self._compare(met, offsets, rows, racing, statement, what)
+                    overlapping[self._of_same_cta(overlapping, rows)] = 0
+                self._compare(overlapping, offsets, rows, racing, statement, what)
         active = offsets.ravel() if mask is None else offsets[mask]
         if reads:
             if len(self._observed) < len(events.copy_writer) * (GRANULE // WORD):
@@ -254,13 +254,13 @@ class GlobalAccesses(Observer):
         ascending = self._keep(writer, offsets, mask, size, entries)
         if not ascending:
             after = writer.at(offsets, size)
-            met = after != entries[..., None]
+            overlapping = after != entries[..., None]
             if mask is not None:
-                met &= mask[..., None]
-            if len(rows) > 1 and met.any():  # lanes of several warps that store to the same place at once
-                self._compare(np.where(met, after >> SHIFT, 0), offsets, rows, racing, statement, "store")
-            met &= after >> SHIFT == (entries >> SHIFT)[..., None]
-            self._forget_lanes(offsets, size, entries, met)
+                overlapping &= mask[..., None]
+            if len(rows) > 1 and overlapping.any():  # lanes of several warps that store to the same place at once
+                self._compare(np.where(overlapping, after >> SHIFT, 0), offsets, rows, racing, statement, "store")
+            overlapping &= after >> SHIFT == (entries >> SHIFT)[..., None]
+            self._forget_lanes(offsets, size, entries, overlapping)
         if again is not None:
             self._forget_lanes(offsets, size, entries, again)
 
@@ -294,13 +294,13 @@ class GlobalAccesses(Observer):
         if not suspect.any():
             return None
         pairs, place = np.unique(mine[suspect] << 32 | events[suspect], return_inverse=True)
-        known = [
+        observed = [
             self._happens_before.has_observed_actor(
                 pair >> 32, int(self._events.actor[pair & 0xFFFFFFFF]), int(self._events.clock[pair & 0xFFFFFFFF])
             )
             for pair in pairs.tolist()
         ]
-        suspect[suspect] = ~np.array(known)[place]
+        suspect[suspect] = ~np.array(observed)[place]
         return suspect
 
     def _of_same_cta(self, events: Events, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -374,18 +374,18 @@ class GlobalAccesses(Observer):
     ) -> NDArray[np.bool_] | None:
         """Report stores by other lanes of the same warp that a lane does not know; which are met, racing or not."""
         lane = entries & NOBODY
-        met = (lane != _LANES[:, None]) & (lane != NOBODY) & (entries != 0)
+        overlapping = (lane != _LANES[:, None]) & (lane != NOBODY) & (entries != 0)
         if mask is not None:
-            met &= mask[..., None]
-        if not met.any():
+            overlapping &= mask[..., None]
+        if not overlapping.any():
             return None
         lanes, intervals = self._lanes, self._events.lanes[entries >> SHIFT]
         unordered = intervals == lanes.interval[rows][:, None, None]
         if lanes.narrow.any(rows):
             for position, row in enumerate(rows.tolist()):
                 unordered[position] |= lanes.narrow.unordered(row, _LANES[:, None], intervals[position], lane[position])
-        met &= unordered
-        found = met if racing is None else met & racing[..., None]
+        overlapping &= unordered
+        found = overlapping if racing is None else overlapping & racing[..., None]
         if found.any():
             position, own, place = np.unravel_index(int(found.argmax()), found.shape)
             entry = int(entries[position, own, place])
@@ -401,7 +401,7 @@ class GlobalAccesses(Observer):
                 fix="bar.warp.sync between the two accesses",
                 accesses=(party, other),
             )
-        return met
+        return overlapping
 
     def _against_copies_that_read(
         self,
@@ -418,12 +418,12 @@ class GlobalAccesses(Observer):
             suspect &= racing[..., None]
         if not suspect.any():
             return
-        operations, known = self._happens_before.operations, self._happens_before.known
+        operations, observed = self._happens_before.operations, self._happens_before.observed
         found = np.broadcast_to(rows[:, None, None], events.shape)[suspect] << 32 | events[suspect]
         reading = []
         for pair in np.unique(found).tolist():
             number = int(self._events.operation[pair & 0xFFFFFFFF])
-            if number in operations and number not in known[pair >> 32].operations:
+            if number in operations and number not in observed[pair >> 32].operations:
                 reading.append(pair)
         if reading:
             suspect[suspect] = np.isin(found, reading)

@@ -1,6 +1,6 @@
 """Conflicts of bulk and tensor copies in global memory: with each other, and with what threads load and store.
 
-A copy takes the knowledge of the thread that asks for it. A copy from global memory is over for who knows of its
+A copy is ordered after what its issuing thread has observed. A copy from global memory is over for who knows of its
 completion on its mbarrier; one to global memory for its own thread from cp.async.bulk.wait_group (without .read) on,
 and for others that synchronize with it after that (PTX ISA 9.7.9.25.6.2). What threads have stored in the generic proxy
 needs a fence.proxy.async before a copy reads it, or a reduction adds to it (9.7.9.25.2); the other way round the
@@ -74,11 +74,11 @@ class GlobalCopies(Observer):
         events, granules = self._events, self._inside(granules)
         self._grids.copy(row, granules, operation.what, operation.statement, writes=False)
         for event in (*events.writer.events(granules), *events.strong.events(granules)):
-            if self._known(operation, row, int(event), granules):
+            if self._require_observed(operation, row, int(event), granules):
                 self._require_proxy_fence(operation, row, int(event), granules)
         found = events.copy_writer[granules]
         for event in distinct_events(found) if found.any() else ():
-            self._known(operation, row, int(event), granules)
+            self._require_observed(operation, row, int(event), granules)
         events.copy_reader[granules] = events.of_copy(row, 0, operation.statement, operation.what, operation.number)
 
     def write(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> int:
@@ -87,18 +87,21 @@ class GlobalCopies(Observer):
         self._grids.copy(row, granules, operation.what, operation.statement, writes=True)
         reduces = "reduction" in operation.what
         for event in events.writer.events(granules):
-            if self._known(operation, row, int(event), granules) and reduces:
+            if self._require_observed(operation, row, int(event), granules) and reduces:
                 self._require_proxy_fence(operation, row, int(event), granules)
         for event in (*events.reader.events(granules), *events.earlier.events(granules)):
-            self._known(operation, row, int(event), granules)
+            self._require_observed(operation, row, int(event), granules)
         if not reduces:
             for event in events.strong.events(granules):
-                self._known(operation, row, int(event), granules)
+                self._require_observed(operation, row, int(event), granules)
         self._overlaps.begins(operation.number)
         self._against_stores(operation, row, granules, reduces=reduces)
         for event in distinct_events(events.copy_reader[granules]):
             number = int(events.operation[event])
-            if number in self._happens_before.operations and number not in self._happens_before.known[row].operations:
+            if (
+                number in self._happens_before.operations
+                and number not in self._happens_before.observed[row].operations
+            ):
                 self._report(operation, row, int(event), granules)
         made = events.of_copy(row, PENDING, operation.statement, operation.what)
         events.forget_granules(granules)
@@ -114,7 +117,7 @@ class GlobalCopies(Observer):
         if self._grids.before is not None or self._grids.after is not None:
             self._grids.copy(row, granules, what, statement, writes=False)
         for event in self._events.writer.events(granules):
-            if not self._knows(row, int(event)):
+            if not self._has_observed(row, int(event)):
                 self._events.report(row, int(event), what, statement, self._events.where(granules, int(event)))
         event = self._events.of_warps(np.array([row]), statement, what)
         self._events.strong_reader.keep(granules * GRANULE, GRANULE, np.repeat(event << SHIFT | NOBODY, len(granules)))
@@ -132,11 +135,11 @@ class GlobalCopies(Observer):
     def _against_stores(
         self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], *, reduces: bool
     ) -> None:
-        """The copies that have written there must be known to be over; reductions do not mind each other."""
+        """The copies that have written there must happen before; reductions do not conflict with each other."""
         found = self._events.copy_writer[granules]
         for event in distinct_events(found).tolist() if found.any() else ():
             adds = self._events.adds(event)
-            if (reduces and adds) or self._knows(row, event):
+            if (reduces and adds) or self._has_observed(row, event):
                 continue
             number = self._numbers.get(self._events.stamp(event))
             if reduces or adds or number is None:
@@ -148,14 +151,14 @@ class GlobalCopies(Observer):
                 number, operation.number, granules[found == event], lambda equal, report=report: report(equal=equal)
             )
 
-    def _known(self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]) -> bool:
-        """Whether the warp knows of an event; it is reported if not."""
-        known = self._knows(row, event)
-        if not known:
+    def _require_observed(self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]) -> bool:
+        """Whether an event happens before what the warp does now; reports it if not."""
+        observed = self._has_observed(row, event)
+        if not observed:
             self._report(operation, row, event, granules)
-        return known
+        return observed
 
-    def _knows(self, row: int, event: int) -> bool:
+    def _has_observed(self, row: int, event: int) -> bool:
         return self._happens_before.has_observed_actor(
             row, int(self._events.actor[event]), int(self._events.clock[event])
         )

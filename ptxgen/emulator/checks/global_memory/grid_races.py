@@ -1,8 +1,8 @@
-"""Accesses to global memory that meet those of a grid that may run at the same time. PTX ISA 9.7.13.13.
+"""Accesses to global memory that conflict with those of a grid that may run at the same time. PTX ISA 9.7.13.13.
 
 A grid that begins before the one before it has ended may touch what that one stores or reads only after
-griddepcontrol.wait, by the thread itself or by one of whose wait it knows. Strong accesses, and reductions by copies,
-do not race with each other.
+griddepcontrol.wait, by the thread itself or by one whose wait it has observed. Strong accesses, and reductions by
+copies, do not race with each other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class GridRaces(Observer):
         self.after: GlobalEvents | None = None
         #: Warps that have waited for the grids before, by `HappensBefore.actors`, and in which of their intervals.
         self._waited: dict[int, int] = {}
-        #: Those, and others that know of it.
+        #: Those, and others that have observed it.
         self._free: set[int] = set()
 
     def grid_follows(self, before: LaunchEvents) -> None:
@@ -50,7 +50,7 @@ class GridRaces(Observer):
         self._free.update(actors)
 
     def _has_waited(self, row: int) -> bool:
-        """Whether a warp has waited, or knows that another one has."""
+        """Whether a warp has waited, or has observed that another one has."""
         actor = self._happens_before.actor(row)
         if actor in self._free:
             return True
@@ -85,10 +85,12 @@ class GridRaces(Observer):
             for events in found:
                 if (hit := (events != 0) & free[..., None]).any():
                     for position in np.flatnonzero(hit.any(axis=(1, 2))).tolist():
-                        met = distinct_events(events[position][hit[position]])
+                        conflicting = distinct_events(events[position][hit[position]])
                         lane, _ = np.argwhere(hit[position])[0]
                         address = HEAP_BASE + int(offsets[position, lane])
-                        self._report(other, int(rows[position]), met, which, what, statement, address, adds=strong)
+                        self._report(
+                            other, int(rows[position]), conflicting, which, what, statement, address, adds=strong
+                        )
 
     def copy(self, row: int, granules: NDArray[np.int64], what: str, statement: Statement, *, writes: bool) -> None:
         """A copy of a warp reads or writes granules of the heap."""
@@ -115,7 +117,8 @@ class GridRaces(Observer):
         *,
         adds: bool,
     ) -> None:
-        """A warp's access meets these events; one that `adds`, as atomic operations do, minds no reductions."""
+        """A warp's access touches the bytes of these events; one that `adds`, as atomic operations do, does not
+        conflict with reductions."""
         racing = [event for event in events.tolist() if not (adds and other.adds(event))]
         if not racing or (which == "before" and self._has_waited(row)):
             return
@@ -139,7 +142,7 @@ class GridRaces(Observer):
 
 
 def _of_threads(other: GlobalEvents, *, writes: bool, strong: bool) -> list[Places]:
-    """What an access meets of another grid's threads."""
+    """The events of another grid's threads at the bytes of an access."""
     readers = [other.reader, other.earlier] if writes else []
     strong_ones = [] if strong else [other.strong, other.strong_reader] if writes else [other.strong]
     return [table for table in (other.writer, *readers, *strong_ones) if table.used]

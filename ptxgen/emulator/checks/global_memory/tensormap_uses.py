@@ -82,7 +82,7 @@ class TensormapUses(Observer):
         for use in uses:
             number, other = use.work.number, use.work.row
             read = use.read is not None and happens_before.has_observed(row, other, use.read)
-            if not read and number not in happens_before.known[row].operations:
+            if not read and number not in happens_before.observed[row].operations:
                 self._report(row, address, statement, use.work)
                 break
         if address in self._uses:

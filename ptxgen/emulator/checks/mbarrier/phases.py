@@ -87,10 +87,10 @@ class Phases(Observer):
             if phase != mbarrier.phase - 1 or phase < 0:
                 continue
             epoch, member = happens_before.epoch(row), row % happens_before.members
-            known = [each for each in (clocks.arriving, clocks.completed) if each is not None]
-            if any(each.has_observed(epoch, member, clock) for each in known):
+            observed = [each for each in (clocks.arriving, clocks.completed) if each is not None]
+            if any(each.has_observed(epoch, member, clock) for each in observed):
                 continue
-            if any(happens_before.before_mma(row, each, member, clock) for each in known):
+            if any(happens_before.before_mma(row, each, member, clock) for each in observed):
                 continue
             self._report_behind(row, mbarrier, phase, statement)
             return

@@ -105,7 +105,7 @@ class StaleWaits:
 
     def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
         """The first phase whose completion orders an event; None if none is known to."""
-        epoch = self._happens_before.known[row].epoch
+        epoch = self._happens_before.observed[row].epoch
         clocks, given = self._order.of(barrier), self._happens_before.given
         if any(event.is_before(given.get(signal), epoch) for signal in barrier.under_way):
             return barrier.phase

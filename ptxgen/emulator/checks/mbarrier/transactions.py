@@ -92,8 +92,8 @@ class Transactions(Observer):
         sent = now.bytes_come + sum(each.size for each in barrier.under_way) + signal.size
         if now.bytes_expected >= sent:
             return
-        known, alive = self._happens_before.known[row].operations, self._happens_before.operations
-        if all(number in known or number not in alive for number in before.operations):
+        observed, alive = self._happens_before.observed[row].operations, self._happens_before.operations
+        if all(number in observed or number not in alive for number in before.operations):
             return
         copy = self._access(barrier, "issuer", signal.statement, row)
         self._report(

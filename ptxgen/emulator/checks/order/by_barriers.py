@@ -35,7 +35,7 @@ class ByBarriers(Observer):
         self._clocks[rows] = joined
 
     def of(self, row: int) -> NDArray[np.int64]:
-        """The epochs (warps of the cluster) that a warp knows so, its own among them."""
+        """The epochs (warps of the cluster) that bar.sync orders before a warp, its own among them."""
         clocks = self._clocks[row].copy()
         clocks[row % self._happens_before.members] = self._happens_before.clock(row)
         return clocks

@@ -1,14 +1,14 @@
-"""What every warp knows to have happened before.
+"""The vector clocks of all warps: what happens before what each of them does next.
 
-Each warp has a clock that counts its own synchronizations; its knowledge is the latest such count of every warp of its
-cluster, and of any other cluster from which it has learnt through global memory, and the asynchronous operations whose
-completion it has observed. An access conflicts with an earlier one to the same bytes (one of them a write) that its
-issuer does not know. Asynchronous operations take the knowledge of the thread that issues them, and become known
-through the mbarrier on which they complete.
+Each warp counts its own synchronizations. Its vector clock has the latest such count that it has acquired from every
+warp of its cluster, and through global memory from warps of other clusters, and the asynchronous operations whose
+completion it has observed. Two accesses to the same bytes, one of them a write, race if the earlier one does not happen
+before the later one. An asynchronous operation takes the vector clock of the thread that issues it; its completion is
+observed through the mbarrier that it signals.
 
-Threads are taken by warps: what one lane has learnt its warp knows, except that lanes which have not waited themselves
-do not know it before the lanes of the warp synchronize. Who has accessed what is kept by trackers, which this module
-does not know: they ask it, and those that follow synchronization itself are its listeners (`attach`).
+Clocks are kept by warp: what one lane acquires its warp acquires, except that lanes which have not waited themselves
+acquire it when the lanes of the warp next synchronize. The trackers of accesses query this module, which does not
+depend on them; those that follow synchronization itself are its listeners (`attach`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from ptxgen.emulator.state.convergence import flags_of
 from ptxgen.emulator.state.signals import Signal
 from ptxgen.syntax import Statement
 
-#: Known operations after which those that everybody knows are dropped.
+#: Observed operations of a warp beyond which those that every warp has observed are dropped.
 _MANY = 256
 
 
 class MadeBarrier(Protocol):
-    """What the relation needs of an mbarrier: which warp made it, in which interval, and the init's number."""
+    """What happens-before needs of an mbarrier: which warp initialized it, in which interval, and the init's number."""
 
     made_by: int
     made_at: int
@@ -54,7 +54,7 @@ class HappensBefore(Observer):
     """
 
     def __init__(self, slots: int, warps: int, size: int, findings: Findings, *, clusters: int | None = None) -> None:
-        #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
+        #: Warps of a CTA, CTAs of a cluster, warps of a cluster: clocks are by warp of the cluster.
         self.warps, self.size, self.members = warps, size, warps * size
         self._findings = findings
         #: The instructions of threads that have accessed shared memory, by line.
@@ -67,32 +67,33 @@ class HappensBefore(Observer):
         self._mmas: dict[int, list[tuple[int, ...]]] = {}
         #: Whether strong loads may return stale values (`stale_loads`).
         self.sequences = False
-        #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
+        #: The clocks that each warp has acquired of the warps of its cluster; `observed[row].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
-        #: The number of each resident cluster, which no other of the launch ever has: warps are known by it too.
+        #: The number of each resident cluster, unique in the launch: the names of warps contain it.
         self._clusters = np.arange(slots // size)
         #: Whether there are more clusters in the grid (`clusters`) than resident ones, so that they follow each other.
         self._follow = clusters is not None and clusters > len(self._clusters)
         #: All clusters that have begun, by number.
         self._epochs: list[ClusterEpoch] = []
-        for place in range(len(self._clusters)):
-            self._begin(place)
+        for slot in range(len(self._clusters)):
+            self._begin(slot)
         self.scopes = ClusterScope(self.clocks)
-        self.known = [VectorClock(self.epoch(row), self.clocks[row]) for row in range(slots * warps)]
-        #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
+        self.observed = [VectorClock(self.epoch(row), self.clocks[row]) for row in range(slots * warps)]
+        #: What a warp's last releasing fence covers: its relaxed arrivals publish this.
         self.released: dict[int, VectorClock] = {}
-        #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
+        #: The clocks of each warp, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
         #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
         self._fenced_in_global: RemoteClocks | None = None
-        #: What who waits for a signal of asynchronous work acquires.
+        #: What a wait for a signal of asynchronous work acquires.
         self.given: WeakKeyDictionary[Signal, VectorClock] = WeakKeyDictionary()
         self.strong = StrongRecord(self, slots * warps)
         #: Relaxed arrivals at barriers of clusters, as stores, and waits there, as loads of the same word.
         self.relaxed_arrivals = StrongRecord(self, slots * warps)
         #: Each warp's own clock when its lanes last synchronized.
         self._lanes_converged = np.zeros(slots * warps, np.int64)
-        #: Where some lanes of a warp alone have waited since then: what the others know, and which lanes they are.
+        #: Where only some lanes of a warp have waited since then: the vector clock of the others, and the lanes that
+        #: have.
         self._partly: dict[int, tuple[VectorClock, NDArray[np.bool_]]] = {}
         self.attach()
         self._forget(np.arange(slots))
@@ -111,15 +112,15 @@ class HappensBefore(Observer):
             notify("retired"),
         )
 
-    def _begin(self, place: int) -> None:
+    def _begin(self, slot: int) -> None:
         """A cluster becomes resident."""
-        self._clusters[place] = len(self._epochs)
-        self._epochs.append(ClusterEpoch.begin(len(self._epochs), place, len(self._clusters), shared=self._follow))
+        self._clusters[slot] = len(self._epochs)
+        self._epochs.append(ClusterEpoch.begin(len(self._epochs), slot, len(self._clusters), shared=self._follow))
 
     def lives(self, cta: int) -> bool:
         """Whether a CTA's cluster, whose number is that of its warps' names by the warps of a CTA, has not ended."""
         epoch = self._epochs[cta // self.size]
-        return bool(self._clusters[epoch.place] == epoch.number)
+        return bool(self._clusters[epoch.slot] == epoch.number)
 
     def epoch(self, row: int) -> ClusterEpoch:
         """The cluster of a warp."""
@@ -134,7 +135,7 @@ class HappensBefore(Observer):
         return (slots[:, None] * self.warps + np.arange(self.warps)).ravel()
 
     def _forget(self, slots: NDArray[np.int64]) -> None:
-        """Threads begin to know nothing, in an interval of their own: clocks go on, since others may remember."""
+        """Threads begin with empty vector clocks, in a new interval: counts go on, since others may still have them."""
         rows = self.rows_of(slots)
         member = rows % self.members
         clocks = self.clocks[rows, member] + 1
@@ -142,7 +143,7 @@ class HappensBefore(Observer):
         self.clocks[rows, member] = clocks
         self.scopes.forget(rows)
         for row in rows.tolist():
-            self.known[row] = VectorClock(self.epoch(row), self.clocks[row])
+            self.observed[row] = VectorClock(self.epoch(row), self.clocks[row])
         for table in (self.released, self._mmas):
             if table:
                 for row in rows.tolist():
@@ -163,7 +164,7 @@ class HappensBefore(Observer):
 
     def clock(self, row: int) -> int:
         """The interval in which a warp is: how often it has synchronized."""
-        return int(self.known[row].clocks[row % self.members])
+        return int(self.observed[row].clocks[row % self.members])
 
     def actors(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Names of the warps that are in these rows now, which no warp of a later CTA there has."""
@@ -176,29 +177,29 @@ class HappensBefore(Observer):
     def row_of(self, actor: int) -> int | None:
         """The row of a warp by its name among `actors`; None if its cluster has ended."""
         epoch = self._epochs[actor // self.members]
-        alive = self._clusters[epoch.place] == epoch.number
-        return epoch.place * self.members + actor % self.members if alive else None
+        alive = self._clusters[epoch.slot] == epoch.number
+        return epoch.slot * self.members + actor % self.members if alive else None
 
     def has_observed(self, row: int, other: int, clock: int) -> bool:
-        """Whether a warp knows what another, in any row now, did up to an interval of its."""
+        """Whether a warp has acquired what another, in any row now, did up to an interval."""
         return self.has_observed_actor(row, self.actor(other), clock)
 
     def has_observed_actor(self, row: int, actor: int, clock: int) -> bool:
-        """Whether a warp knows what another of the launch did up to an interval of its."""
-        return self.known[row].has_observed(self.epoch_of(actor), actor % self.members, clock)
+        """Whether a warp has acquired what another of the launch did up to an interval."""
+        return self.observed[row].has_observed(self.epoch_of(actor), actor % self.members, clock)
 
     def unfenced_side(self, row: int, actor: int, clock: int) -> str:
-        """Which side of a strong access lacks a fence for a warp to know this: `release`, `acquire`, or empty."""
-        place = self.epoch_of(actor), actor % self.members, clock
-        known = self.known[row]
-        if known.unacquired is not None and known.unacquired.has_observed(*place):
+        """Which side of a strong access lacks a fence that would order this: `release`, `acquire`, or empty."""
+        epoch = self.epoch_of(actor), actor % self.members, clock
+        observed = self.observed[row]
+        if observed.unacquired is not None and observed.unacquired.has_observed(*epoch):
             return "acquire"
         return "release" if self.strong.would_order(row, actor, clock) else ""
 
     def unfenced_side_of_operation(self, row: int, number: int) -> str:
         """The same for the completion of an asynchronous operation."""
-        known = self.known[row]
-        if known.unacquired is not None and number in known.unacquired.operations:
+        observed = self.observed[row]
+        if observed.unacquired is not None and number in observed.unacquired.operations:
             return "acquire"
         return "release" if self.strong.would_order_operation(row, number) else ""
 
@@ -229,12 +230,12 @@ class HappensBefore(Observer):
     def have_observed(
         self, rows: NDArray[np.int64], actors: NDArray[Any], clocks: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Where warps know others of their own cluster up to these intervals."""
+        """Where warps have acquired others of their own cluster up to these intervals."""
         inside = actors // self.members == self._clusters[rows // self.members]
         return inside & (self.clocks[rows, actors % self.members] >= clocks)
 
     def warp_of(self, row: int, actor: int) -> str:
-        """A warp as another sees it."""
+        """The name of a warp in a message about another."""
         if actor // self.members == self._clusters[row // self.members]:
             return self.member_name(row, actor % self.members)
         return f"warp {actor % self.warps} of another {'cluster' if self.size > 1 else 'CTA'}"
@@ -263,7 +264,7 @@ class HappensBefore(Observer):
     # Synchronization.
 
     def release(self, row: int, lanes: int = ALL) -> VectorClock:
-        """What others learn from lanes (bits) of a warp that synchronize now; its later accesses are not part of it."""
+        """What lanes (bits) of a warp release now; its later accesses are not part of it."""
         self._released(row, lanes)
         return self._give(row)
 
@@ -273,111 +274,109 @@ class HappensBefore(Observer):
         return given
 
     def publish(self, row: int) -> VectorClock:
-        """What others learn from an operation that a warp issues now; what the warp does later is not part of it."""
-        given = self.known[row].copy()
-        self.known[row].clocks[row % self.members] += 1
+        """What an operation that a warp issues now publishes; what the warp does later is not part of it."""
+        given = self.observed[row].copy()
+        self.observed[row].clocks[row % self.members] += 1
         return given
 
     def _end_interval(self, row: int) -> None:
-        self.known[row].clocks[row % self.members] += 1
+        self.observed[row].clocks[row % self.members] += 1
         self._intervals_end([row])
 
     def end_intervals(self, rows: NDArray[np.int64]) -> None:
-        """What these warps do next is not part of what they have published, if anybody asks."""
+        """What these warps do next is not part of what they have published."""
         self.clocks[rows, rows % self.members] += 1
         self._intervals_end(rows.tolist())
 
     def release_fence(self, row: int, lanes: int) -> None:
-        """A fence that releases, by lanes (bits): what comes before it is known to who synchronizes with relaxed
-        operations after it.
-        """
+        """A fence that releases, by lanes (bits): relaxed operations after it publish what comes before it."""
         self.released[row] = self.release(row, lanes)
 
     def release_inits(self, row: int, numbers: Sequence[int]) -> None:
-        """fence.mbarrier_init: these inits are known to who synchronizes with relaxed operations after it."""
+        """fence.mbarrier_init: relaxed operations after it publish these inits."""
         clocks = np.zeros(self.members, np.int64)
-        given = self.released.setdefault(row, VectorClock(self.known[row].epoch, clocks))
+        given = self.released.setdefault(row, VectorClock(self.observed[row].epoch, clocks))
         given.operations.update(numbers)
         self.acquire_operations(row, numbers)
 
     def has_observed_init(self, row: int, made: MadeBarrier) -> bool:
-        """Whether an mbarrier's init has happened before, as a warp knows."""
-        return made.number in self.known[row].operations or self.has_observed(row, made.made_by, made.made_at)
+        """Whether an mbarrier's init happens before this point of a warp."""
+        return made.number in self.observed[row].operations or self.has_observed(row, made.made_by, made.made_at)
 
     def same_warpgroup(self, row: int, member: int) -> bool:
         """Whether a warp of the cluster (`member`) belongs to the warpgroup of another."""
         own, other = divmod(row % self.members, self.warps), divmod(member, self.warps)
         return own[0] == other[0] and own[1] // 4 == other[1] // 4
 
-    def before_mma(self, row: int, known: VectorClock, member: int, clock: int) -> bool:
-        """Whether `known`, of a warp of this cluster, is after an MMA that the warpgroup of `member` issued once
-        `member` was past interval `clock`: after it in time, if not in the memory model.
+    def before_mma(self, row: int, observed: VectorClock, member: int, clock: int) -> bool:
+        """Whether `observed`, the clock of a warp of this cluster, is after an MMA that the warpgroup of `member`
+        issued once `member` was past interval `clock`: after it in time, if not in the memory model.
         """
         first = member - member % self.warps % 4
         mmas = self._mmas.get(row - row % self.members + first, [])
-        for each, after in enumerate(known.clocks[first : first + 4].tolist()):
+        for each, after in enumerate(observed.clocks[first : first + 4].tolist()):
             count = bisect_left(mmas, after, key=lambda clocks: clocks[each])
             if count and mmas[count - 1][member - first] >= clock:
                 return True
         return False
 
     def has_observed_init_fence(self, row: int, made: MadeBarrier) -> bool:
-        """Whether the fence that shows an mbarrier's init to the async proxy has happened before, as a warp knows."""
-        return made.number in self.known[row].operations
+        """Whether a fence that publishes an mbarrier's init to the async proxy happens before this point of a warp."""
+        return made.number in self.observed[row].operations
 
     def acquire(
         self, row: int, given: VectorClock, lanes: NDArray[np.bool_] | None = None, scopes: Scopes | None = None
     ) -> None:
-        """A warp learns what was released to it; or some of its lanes do, and the others where they next meet.
-        `scopes` is what of it scopes include.
+        """A warp acquires what was released to it; or some of its lanes do, and the others when they next synchronize.
+        `scopes` is the part of it that scopes include.
         """
         if len(given.operations) > _MANY:
             given.operations.intersection_update(self.operations.keys() | self._inits)
-        known = self.known[row]
+        observed = self.observed[row]
         if lanes is not None and not lanes.all():
             self._acquire_partly(row, lanes)
         elif row in self._partly:
             self._partly[row][0].join(given)
-        if given.epoch is known.epoch:
+        if given.epoch is observed.epoch:
             self.scopes.acquired(row, given.clocks, scopes)
-        known.join(given)
-        if given.epoch is known.epoch and given.clocks[row % self.members] >= self._lanes_converged[row]:
-            alone = np.array([row])  # by way of whoever has learnt from the warp since
+        observed.join(given)
+        if given.epoch is observed.epoch and given.clocks[row % self.members] >= self._lanes_converged[row]:
+            alone = np.array([row])  # through a warp that has acquired its clock since
             self._converged(alone, self.intervals(alone))
-        if len(known.operations) > _MANY:
+        if len(observed.operations) > _MANY:
             self._retire(row // self.members)
 
     def _acquire_partly(self, row: int, lanes: NDArray[np.bool_]) -> None:
-        """Some lanes of a warp are about to learn something."""
+        """Some lanes of a warp are about to acquire something."""
         before = self._partly.get(row)
         if before is None:
-            self._partly[row] = self.known[row].copy(), lanes.copy()
+            self._partly[row] = self.observed[row].copy(), lanes.copy()
         else:
             np.logical_or(before[1], lanes, out=before[1])
             if before[1].all():
                 del self._partly[row]
 
     def acquire_operations(self, row: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
-        """Lanes, (32), know that these operations are over; None stands for all lanes of the warp."""
-        fresh = set(numbers) - self.known[row].operations
+        """Lanes, (32), observe that these operations are complete; None stands for all lanes of the warp."""
+        fresh = set(numbers) - self.observed[row].operations
         if fresh and lanes is not None and not lanes.all():
             self._acquire_partly(row, lanes)
         elif row in self._partly:
             self._partly[row][0].operations.update(numbers)
-        self.known[row].operations |= fresh
+        self.observed[row].operations |= fresh
 
     def lagging(self, row: int) -> tuple[VectorClock, NDArray[np.bool_]] | None:
-        """What lanes of a warp know that have not learnt what others of it have, and which they are: (32)."""
+        """The vector clock of lanes of a warp that have not acquired what others of it have, and these lanes: (32)."""
         partly = self._partly.get(row)
         return None if partly is None else (partly[0], ~partly[1])
 
     def observed_by(self, row: int, lane: int | None) -> VectorClock:
-        """What a lane of a warp knows; None stands for its lanes together."""
+        """The vector clock of a lane of a warp; None stands for its lanes together."""
         partly = self._partly.get(row)
-        return self.known[row] if partly is None or lane is None or partly[1][lane] else partly[0]
+        return self.observed[row] if partly is None or lane is None or partly[1][lane] else partly[0]
 
     def any_lagging(self, rows: NDArray[np.int64]) -> bool:
-        """Whether lanes of some of these warps do not know what others of the same warp do."""
+        """Whether lanes of some of these warps have not acquired what others of the same warp have."""
         return bool(self._partly) and not self._partly.keys().isdisjoint(rows.tolist())
 
     def lanes_converge(self, rows: NDArray[np.int64], *, released: bool = False) -> None:
@@ -403,27 +402,27 @@ class HappensBefore(Observer):
                 del self._partly[row]
 
     def barrier(self, rows: list[int], given: VectorClock | None = None) -> None:
-        """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""
+        """All warps of a CTA's barrier acquire the clocks of all, and what those released that only arrived."""
         together = self._joined(rows, given)
         self.end_intervals(np.array(rows))
         self.clocks[rows] = np.maximum(self.clocks[rows], together.clocks)
         for row in rows:
-            self.known[row].take(together)
+            self.observed[row].take(together)
         self.scopes.together(np.array(rows), given.clocks if given is not None else None)
         self.lanes_converge(np.array(rows), released=True)
 
     def _joined(self, rows: list[int], given: VectorClock | None = None) -> VectorClock:
-        """What these warps of a cluster know together with what is given, when they meet at a barrier."""
-        joined = [self.known[rows[0]]]
+        """The joined vector clocks of these warps of a cluster, and what is given, at a barrier."""
+        joined = [self.observed[rows[0]]]
         together = joined[0].copy()
         together.clocks = self.clocks[rows].max(axis=0)
         for row in rows[1:]:
-            known = self.known[row]
-            if any(known.is_like(each) for each in joined):  # most are: one warp has acquired something
-                together.operations |= known.operations
+            observed = self.observed[row]
+            if any(observed.is_like(each) for each in joined):  # most are: one warp has acquired something
+                together.operations |= observed.operations
             else:
-                together.join(known)
-                joined.append(known)
+                together.join(observed)
+                joined.append(observed)
         if given is not None:
             together.join(given)
         if self.sequences and together.unacquired is not None:
@@ -436,18 +435,18 @@ class HappensBefore(Observer):
         rows = (slots * self.warps)[:, None] + warps
         self._intervals_end(rows.ravel().tolist())
         for cta in rows.tolist():
-            given = [self.known[row] for row in cta]
+            given = [self.observed[row] for row in cta]
             sequences = self.sequences and given[0].unacquired is not None
-            if sequences or not all(known.is_like(given[0]) for known in given):
+            if sequences or not all(observed.is_like(given[0]) for observed in given):
                 joined = self._joined(cta)
-                for known in given:
-                    known.take(joined)
+                for observed in given:
+                    observed.take(joined)
                 continue
-            if any(known.operations for known in given):
-                together = set[int]().union(*(known.operations for known in given))
-                for known in given:
-                    if len(known.operations) < len(together):
-                        known.operations |= together
+            if any(observed.operations for observed in given):
+                together = set[int]().union(*(observed.operations for observed in given))
+                for observed in given:
+                    if len(observed.operations) < len(together):
+                        observed.operations |= together
         clocks = self.clocks[rows]
         own = rows % self.members
         mine = clocks[np.arange(len(rows))[:, None], warps, own] + 1
@@ -458,17 +457,17 @@ class HappensBefore(Observer):
         self.lanes_converge(rows.ravel(), released=True)
 
     def fence_proxy(self, row: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
-        """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that the warp
-        knows are visible to asynchronous operations after it.
+        """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that happen
+        before it are visible to asynchronous operations after it.
         """
-        known = self.known[row]
+        observed = self.observed[row]
         if shared:
             self._proxy_fenced(row, lanes)
-            self.fenced[row] = known.clocks
+            self.fenced[row] = observed.clocks
         if heap:
             covered = self._fenced_in_global
-            self._fenced_in_global = known.outside() if covered is None else covered.joined(known.outside())
-        known.clocks[row % self.members] += 1
+            self._fenced_in_global = observed.outside() if covered is None else covered.joined(observed.outside())
+        observed.clocks[row % self.members] += 1
 
     def fenced_in_global(self, actor: int, clock: int) -> bool:
         """Whether some fence.proxy.async has covered what a warp stored to global memory in an interval."""
@@ -477,37 +476,37 @@ class HappensBefore(Observer):
 
     def before_thread_sync(self, row: int) -> None:
         """tcgen05.fence::before_thread_sync: relaxed arrivals after it release tcgen05 operations (9.7.16.6.4)."""
-        known = self.known[row]
+        observed = self.observed[row]
         given = self.released.get(row)
         if given is None:
-            given = self.released[row] = VectorClock(known.epoch, np.zeros(self.members, np.int64))
+            given = self.released[row] = VectorClock(observed.epoch, np.zeros(self.members, np.int64))
         if self._tensor_operations:
-            given.operations |= known.operations & self._tensor_operations
-        given.join_tensor(known.epoch, known.for_tensor_memory)
-        known.clocks[row % self.members] += 1
+            given.operations |= observed.operations & self._tensor_operations
+        given.join_tensor(observed.epoch, observed.for_tensor_memory)
+        observed.clocks[row % self.members] += 1
 
     def after_thread_sync(self, row: int, seen: VectorClock | None) -> None:
         """tcgen05.fence::after_thread_sync: of what relaxed waits have `seen`, it orders tcgen05 operations."""
-        known = self.known[row]
+        observed = self.observed[row]
         if seen is not None:
-            known.operations |= seen.operations & self._tensor_operations
-            known.join_tensor(seen.epoch, seen.for_tensor_memory)
+            observed.operations |= seen.operations & self._tensor_operations
+            observed.join_tensor(seen.epoch, seen.for_tensor_memory)
 
     def _retire(self, cluster: int) -> None:
-        """Drop operations that every warp of the cluster knows: no later access can conflict with them."""
+        """Drop operations that every warp of the cluster has observed: no later access can conflict with them."""
         rows = range(cluster * self.members, (cluster + 1) * self.members)
-        common = set.intersection(*(self.known[row].operations for row in rows))
+        common = set.intersection(*(self.observed[row].operations for row in rows))
         common -= self._inits
         self._keep_alive(range(cluster * self.size, (cluster + 1) * self.size), common)
         for row in rows:
-            self.known[row].operations -= common
+            self.observed[row].operations -= common
         self._retired(rows, common)
         for number in common:
             self.operations.pop(number, None)
         self._tensor_operations -= common
 
     def init(self) -> int:
-        """A new number below 0 for an mbarrier's init, which is known once a fence has shown it to the async proxy."""
+        """A new number below 0 for an mbarrier's init, observed once a fence has published it to the async proxy."""
         self._inits.add(~len(self._inits))
         return -len(self._inits)
 

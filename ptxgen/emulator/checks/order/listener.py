@@ -1,4 +1,4 @@
-"""What the vector clocks notify the trackers of accesses of, which they do not know."""
+"""The events of the vector clocks, for trackers of accesses that listen to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OrderListener:
         """These warps synchronize: their later accesses are in new intervals."""
 
     def converged(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
-        """All lanes of each of these warps synchronize: who has observed a warp up to its clock has all their work."""
+        """All lanes of each of these warps synchronize: all their accesses happen before what acquires this clock."""
 
     def groups_converged(self, row: int, groups: Sequence[int], clock: int) -> None:
         """Only lanes of these groups (bits) of a warp synchronize, those of each with each other."""

@@ -3,8 +3,9 @@
 An arrival releases, and a wait acquires, for threads of its scope alone (PTX ISA 8.5, 8.7), by default .cta. Where CTAs
 synchronize so, copies and the tensor core follow all the same: CUTLASS and Triton leave the scope out there. Accesses
 by threads do not: with .cluster ptxas puts a MEMBAR before the arrival and a CCTL.IVALL behind the wait, with .cta
-neither (ptxas 13.5, sm_90a and sm_100a). Kept is what each warp knows by scopes that are wide enough. What one warp
-releases to the next in its CTA by an mbarrier counts as known so: something may be missed, nothing invented.
+neither (ptxas 13.5, sm_90a and sm_100a). So the clocks that each warp has acquired by scopes that are wide enough are
+kept. What one warp releases to another of its CTA by an mbarrier counts as acquired so: a race may be missed, none is
+invented.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def widen(scopes: Scopes, clocks: NDArray[np.int64], reach: Reach) -> None:
 
 
 class ClusterScope:
-    """For each warp the clocks of its cluster's warps that it knows by wide scopes, and those that it would know if all
-    its waits were of scope .cluster. Nothing is kept before the first synchronization of too narrow a scope.
+    """For each warp the clocks of its cluster's warps that it has acquired by wide scopes, and those that it would have
+    if all its waits were of scope .cluster. Nothing is kept before the first synchronization of too narrow a scope.
     """
 
     def __init__(self, clocks: NDArray[np.int64]) -> None:
@@ -39,7 +40,7 @@ class ClusterScope:
         self._wide: NDArray[np.int64] | None = None
 
     def acquired(self, row: int, clocks: NDArray[np.int64], scopes: Scopes | None) -> None:
-        """A warp is about to learn these clocks; with `scopes`, from an mbarrier, of which that is wide: (2, warps)."""
+        """A warp is about to acquire these clocks; `scopes`: those by wide scopes, of an mbarrier: (2, warps)."""
         if self._wide is None:
             if scopes is None:
                 return
@@ -47,7 +48,7 @@ class ClusterScope:
         np.maximum(self._wide[:, row], clocks if scopes is None else np.minimum(scopes, clocks), out=self._wide[:, row])
 
     def together(self, rows: NDArray[np.int64], clocks: NDArray[np.int64] | None = None) -> None:
-        """Warps (.., those of a CTA) learn what all of the CTA know, and these clocks besides."""
+        """Warps (.., those of a CTA) acquire the clocks of all of the CTA, and these besides."""
         if self._wide is not None:
             shared = self._wide[:, rows].max(axis=-2, keepdims=True)
             self._wide[:, rows] = shared if clocks is None else np.maximum(shared, clocks)
@@ -63,7 +64,7 @@ class ClusterScope:
         """
         if self._wide is None:
             return None
-        known, wide = self._clocks[row], np.minimum(self._wide[:, row], self._clocks[row])
-        own = row % len(known) // warps * warps
-        wide[:, own : own + warps] = known[own : own + warps]
+        clocks, wide = self._clocks[row], np.minimum(self._wide[:, row], self._clocks[row])
+        own = row % len(clocks) // warps * warps
+        wide[:, own : own + warps] = clocks[own : own + warps]
         return wide

@@ -36,7 +36,7 @@ class LastWait(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class MbarrierClocks:
-    """What is known of one mbarrier: `made_by` which warp in which interval, and the number of its init.
+    """The state of one mbarrier: `made_by` which warp in which interval, and the number of its init.
 
     `arriving` collects what the arrivals and completed operations of this phase release, `completed` what those of
     the phases that have ended have released.
@@ -88,7 +88,7 @@ class MbarrierOrder(Observer):
         self._releasing: VectorClock | None = None
 
     def of(self, mbarrier: MBarrier) -> MbarrierClocks:
-        """What is known of an mbarrier."""
+        """The state of an mbarrier."""
         return self._clocks[mbarrier]
 
     def mbarrier_initialized(self, row: int, slot: int, mbarrier: MBarrier) -> None:

@@ -1,8 +1,9 @@
 """Lanes of a warp that release, or fence, while others of it have accessed shared memory and do not.
 
-An mbarrier.arrive releases what its own thread has done and knows (PTX ISA 8.8), and a fence.proxy.async fences that:
-what other lanes have stored is among it if the lanes have synchronized before. Where a lane has done so at any time in
-an interval of its warp, all that it does in the interval counts as covered: something may be missed, nothing invented.
+An mbarrier.arrive releases what its own thread has done and observed (PTX ISA 8.8), and a fence.proxy.async fences
+that: what other lanes have stored is among it if the lanes have synchronized before. Where a lane has done so at any
+time in an interval of its warp, all that it does in the interval counts as covered: a race may be missed, none is
+invented.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _STEPS = 8
 @dataclass(slots=True)
 class Part:
     """An interval in which only some lanes of a warp have done it: bits of the lanes, the warp's clock when the first
-    did while others were behind, and when its lanes met again (None: they have not).
+    did while others were behind, and when its lanes converged again (None: they have not).
     """
 
     row: int
@@ -45,7 +46,9 @@ class Part:
 
 
 class PartialReleases:
-    """What lanes of each warp have done since they last met, and by number of interval where others were behind."""
+    """The lanes of each warp that have done it since its lanes last converged, and by number of interval where others
+    were behind.
+    """
 
     def __init__(self) -> None:
         self._done: dict[int, int] = {}
@@ -75,8 +78,8 @@ class PartialReleases:
         found = distinct(recent).tolist() if len(recent) else []
         return [(number, self.parts[number]) for number in found if number in self.parts]
 
-    def met(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
-        """The lanes of each of these warps have met: whoever knows a warp up to this clock knows all that they did."""
+    def converge(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        """The lanes of each of these warps converge: all that they did happens before what acquires this clock."""
         if not self._done:
             return
         for row, clock in zip(rows.tolist(), clocks.tolist(), strict=True):

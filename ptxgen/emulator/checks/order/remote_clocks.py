@@ -1,8 +1,9 @@
-"""What warps know of the warps of other clusters.
+"""The clocks that warps have acquired from the warps of other clusters.
 
-Kept for each place in which clusters are resident, one after the other: the last cluster that a warp knows of there,
-and how far. What it knows of those before is searched for in the graph of releases that it has acquired, for few
-accesses meet those of a cluster that has ended. So the cost of synchronizing does not grow with the grid.
+Clusters become resident one after the other in a slot of the GPU. For each slot the latest cluster from which a warp
+has acquired clocks is kept, with these clocks. Those of earlier clusters are searched for in the graph of releases that
+the warp has acquired, since few accesses conflict with those of a cluster that has ended. So the cost of synchronizing
+does not grow with the grid.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ _MOMENTS = count(1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterEpoch:
-    """A cluster of a launch: its number, which no other has, and one of `places` in which it is resident."""
+    """A cluster of a launch: its number, which is unique, and which of the `slots` for clusters it is resident in."""
 
     number: int
-    place: int
-    places: int
-    #: Whether other clusters come to its place, or were there.
+    slot: int
+    slots: int
+    #: Whether other clusters use the same slot, before or after it.
     shared: bool
     #: Nothing has released clocks of it before this moment.
     began: int
 
     @classmethod
-    def begin(cls, number: int, place: int, places: int, *, shared: bool) -> ClusterEpoch:
+    def begin(cls, number: int, slot: int, slots: int, *, shared: bool) -> ClusterEpoch:
         """A cluster begins."""
-        return cls(number, place, places, shared, next(_MOMENTS))
+        return cls(number, slot, slots, shared, next(_MOMENTS))
 
     @property
     def key(self) -> int:
@@ -83,31 +84,31 @@ class _Search:
 class RemoteClocks:
     """Clocks of the warps of other clusters, which nobody changes any more."""
 
-    __slots__ = ("__weakref__", "_joined", "_latest", "_released", "_search", "places")
+    __slots__ = ("__weakref__", "_joined", "_latest", "_released", "_search", "slots")
 
-    def __init__(self, latest: NDArray[np.int64], places: int, released: _Released | None) -> None:
-        #: (places, warps of a cluster): the number of the last cluster there and the clock, as one integer.
+    def __init__(self, latest: NDArray[np.int64], slots: int, released: _Released | None) -> None:
+        #: (slots, warps of a cluster): the number of the last cluster there and the clock, as one integer.
         self._latest, self._released = latest, released
-        #: The places of which it has anything, one bit each.
-        self.places = places
+        #: The slots from which it has any clocks, one bit each.
+        self.slots = slots
         self._search: _Search | None = None
-        #: What it was last joined with, and the result: knowledge by several scopes is joined alike.
+        #: What it was last joined with, and the result: clocks of several scopes are joined alike.
         self._joined: tuple[ref[RemoteClocks], ref[RemoteClocks]] | None = None
 
     @classmethod
-    def of(cls, epoch: ClusterEpoch, clocks: NDArray[np.int64], known: RemoteClocks | None) -> RemoteClocks:
-        """What other clusters learn from a warp with these clocks of its own cluster, that knows of others."""
-        latest = np.zeros((epoch.places, len(clocks)), np.int64) if known is None else known._latest.copy()
+    def of(cls, epoch: ClusterEpoch, clocks: NDArray[np.int64], remote: RemoteClocks | None) -> RemoteClocks:
+        """What other clusters acquire from a warp with these clocks of its own cluster, and `remote` ones of others."""
+        latest = np.zeros((epoch.slots, len(clocks)), np.int64) if remote is None else remote._latest.copy()
         own = np.where(clocks != 0, clocks | epoch.key, 0)
-        np.maximum(latest[epoch.place], own, out=latest[epoch.place])
+        np.maximum(latest[epoch.slot], own, out=latest[epoch.slot])
         released = None
         if epoch.shared:
-            before = () if known is None or known._released is None else (known._released,)
+            before = () if remote is None or remote._released is None else (remote._released,)
             released = _Released(epoch, clocks.copy(), *before)
-        return cls(latest, 1 << epoch.place | (0 if known is None else known.places), released)
+        return cls(latest, 1 << epoch.slot | (0 if remote is None else remote.slots), released)
 
     def joined(self, other: RemoteClocks) -> RemoteClocks:
-        """What both have."""
+        """The maximum of both."""
         if other is self:
             return self
         if self._joined is not None and self._joined[0]() is other and (before := self._joined[1]()) is not None:
@@ -117,18 +118,18 @@ class RemoteClocks:
             released = released or other._released
         elif released is not other._released:
             released = _Released(None, None, released, other._released)
-        made = RemoteClocks(np.maximum(self._latest, other._latest), self.places | other.places, released)
+        made = RemoteClocks(np.maximum(self._latest, other._latest), self.slots | other.slots, released)
         self._joined = ref(other), ref(made)
         return made
 
     def clocks(self, epoch: ClusterEpoch) -> NDArray[np.int64]:
         """The clocks of the warps of a cluster that is resident now."""
-        row = self._latest[epoch.place]
+        row = self._latest[epoch.slot]
         return np.where(row >= epoch.key, row & _CLOCK, 0)
 
     def has_observed(self, epoch: ClusterEpoch, member: int, clock: int) -> bool:
         """Whether this has a warp of a cluster up to an interval of its."""
-        latest, wanted = int(self._latest[epoch.place, member]), epoch.key | clock
+        latest, wanted = int(self._latest[epoch.slot, member]), epoch.key | clock
         if latest >> _CLOCK_BITS <= epoch.number + 1 or self._released is None:
             return latest >> _CLOCK_BITS == epoch.number + 1 and latest >= wanted
         if self._search is None:

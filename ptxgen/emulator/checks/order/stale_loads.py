@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import StaleValue
-from ptxgen.emulator.checks.order.strong_history import Place, slot_of, unit_of
+from ptxgen.emulator.checks.order.strong_history import Word, granule_of, slot_of
 from ptxgen.emulator.checks.order.strong_words import StrongWords
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.engines.timeline import Timeline
@@ -64,12 +64,12 @@ class StaleLoads(StrongLoads):
         self._happens_before, self._timeline = happens_before, timeline
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
-        self._changes: dict[Place, Change] = {}
+        self._changes: dict[Word, Change] = {}
         #: What instructions under way are about to change, and where its bytes begin.
-        self._held: dict[Place, tuple[int, Change]] = {}
-        #: The size of the accesses to each 16 bytes, by the place of the first.
-        self._sizes: dict[Place, int] = {}
-        #: What fences .sc have made known, by the width of their scope and its CTA or cluster.
+        self._held: dict[Word, tuple[int, Change]] = {}
+        #: The size of the accesses to each 16 bytes, by the first of them.
+        self._sizes: dict[Word, int] = {}
+        #: The clocks that fences .sc have published, by the width of their scope and its CTA or cluster.
         self._sequence: dict[tuple[int, int], VectorClock] = {}
         #: The lane interval in which a warp has executed its last fence .sc.
         self._fenced: dict[int, int] = {}
@@ -80,7 +80,7 @@ class StaleLoads(StrongLoads):
         active, places, size, statement = access.active, access.places, access.size, access.statement
         words = StrongWords.of(access)
         # Most words are data that nothing stores to: only what has changed may be older.
-        changed = set(words.places.tolist()) if words is not None else set[Place]()
+        changed = set(words.places.tolist()) if words is not None else set[Word]()
         changed = {each for each in changed if self.changed(each, size)}
         if words is None or not changed:
             return False
@@ -119,23 +119,23 @@ class StaleLoads(StrongLoads):
     def clear(self, slots: Container[int]) -> None:
         """Make slots ready for the next CTAs."""
         for table in (self._changes, self._sizes):
-            for place in [place for place in table if slot_of(place) in slots]:
-                del table[place]
+            for word in [word for word in table if slot_of(word) in slots]:
+                del table[word]
 
     def fence(self, row: int, domains: list[tuple[int, int]]) -> None:
         """A fence .sc of a warp: those before it within the same CTA, cluster or GPU precede it."""
-        known = self._happens_before.known[row]
+        observed = self._happens_before.observed[row]
         self._fenced[row] = int(self._lane_intervals[row])
         for domain in domains:
-            before = self._sequence.setdefault(domain, VectorClock(known.epoch, known.clocks * 0))
-            before.sequence(known)
-            known.join(before)
+            before = self._sequence.setdefault(domain, VectorClock(observed.epoch, observed.clocks * 0))
+            before.sequence(observed)
+            observed.join(before)
 
     def store(
         self,
         row: int,
         lanes: NDArray[np.bool_],
-        place: Place,
+        word: Word,
         data: NDArray[np.uint8],
         offset: int,
         size: int,
@@ -144,23 +144,23 @@ class StaleLoads(StrongLoads):
         """Lanes of a warp are about to change a word by a strong store or an atomic operation: its bytes are at an
         offset.
         """
-        if not self._alike(place, size):
+        if not self._alike(word, size):
             return
-        held = self._held.get(place)
+        held = self._held.get(word)
         if held is None:
             old = data[offset : offset + size].copy()
-            held = self._held[place] = offset, Change(old, old, {}, {}, line)
+            held = self._held[word] = offset, Change(old, old, {}, {}, line)
         actor = self._happens_before.actor(row)
         held[1].ordered.setdefault(actor, self._happens_before.clock(row))
         held[1].lanes[actor] = int(self._lane_intervals[row]), lanes
 
     def stored(self, data: NDArray[np.uint8]) -> None:
-        """What was about to change has changed. Who stores what is there already knows what is there."""
-        for place, (offset, made) in self._held.items():
+        """The held stores have run. A warp that stores the value already in memory counts as having read it."""
+        for word, (offset, made) in self._held.items():
             made.new = data[offset : offset + len(made.old)].copy()
-            before = self._changes.get(place)
+            before = self._changes.get(word)
             if not np.array_equal(made.new, made.old):
-                self._changes[place] = made
+                self._changes[word] = made
             elif before is not None:
                 for actor, clock in made.ordered.items():
                     before.ordered.setdefault(actor, clock)
@@ -169,28 +169,28 @@ class StaleLoads(StrongLoads):
                         before.lanes[actor] = interval, before.lanes[actor][1] | lanes
         self._held.clear()
 
-    def changed(self, place: Place, size: int) -> bool:
+    def changed(self, word: Word, size: int) -> bool:
         """Whether a strong load of this size may find a stale value in a word."""
-        return self._alike(place, size) and place in self._changes
+        return self._alike(word, size) and word in self._changes
 
     def load(
-        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, line: int
+        self, row: int, lanes: NDArray[np.bool_], word: Word, data: NDArray[np.uint8], offset: int, line: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
         """The stale value that some of these lanes of a warp read by a strong load of a word that has `changed`."""
-        change = self._changes.get(place)
+        change = self._changes.get(word)
         if change is None:
             return None
         lanes = lanes & self._behind(change, row, lanes)
         if not lanes.any():
             return None
         new = data[offset : offset + len(change.new)]
-        if not np.array_equal(new, change.new):  # it has changed since, by something else than strong accesses
-            del self._changes[place]
+        if not np.array_equal(new, change.new):  # a weak access or a copy has changed it since
+            del self._changes[word]
             return None
         own = self._happens_before.actor(row)
-        known = any(self._precedes(row, other, clock) for other, clock in change.ordered.items() if other != own)
+        ordered = any(self._precedes(row, other, clock) for other, clock in change.ordered.items() if other != own)
         change.ordered.setdefault(own, self._happens_before.clock(row))  # at most once
-        if known or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
+        if ordered or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
             return None
         self._returned[line, change.line] += 1
         return change.old, lanes
@@ -206,9 +206,9 @@ class StaleLoads(StrongLoads):
         change.lanes[own] = interval, ordered | lanes
         return ~ordered
 
-    def _alike(self, place: Place, size: int) -> bool:
+    def _alike(self, word: Word, size: int) -> bool:
         """Whether all accesses to these 16 bytes have the same size."""
-        granule = unit_of(place)
+        granule = granule_of(word)
         before = self._sizes.setdefault(granule, size)
         if before != size:
             self._sizes[granule] = _MIXED
@@ -216,7 +216,7 @@ class StaleLoads(StrongLoads):
 
     def _precedes(self, row: int, actor: int, clock: int) -> bool:
         """Whether what a warp did in an interval precedes what this one does now, in causality order."""
-        happens_before, sequenced = self._happens_before, self._happens_before.known[row].sequenced
+        happens_before, sequenced = self._happens_before, self._happens_before.observed[row].sequenced
         return happens_before.has_observed_actor(row, actor, clock) or (
             sequenced is not None
             and sequenced.has_observed(happens_before.epoch_of(actor), actor % happens_before.members, clock)

@@ -1,10 +1,10 @@
-"""Strong accesses (volatile, relaxed, acquire, release, atomics): what they publish, and to whom.
+"""Strong accesses (volatile, relaxed, acquire, release, atomics): what they publish, and in which scope.
 
 A release pattern on a word, seen by an acquire pattern on it, orders what came before the one before what comes after
 the other (PTX ISA 8.8, 8.9.4). A strong access alone does neither: it needs .release or a fence before the store,
-.acquire or a fence after the load, in a scope that includes the other thread (8.7). What would be known if strong
-accesses did so by themselves counts for what a conflict is called: one that only such a flag orders is
-reported as a missing fence. What lacks an acquire is kept in `VectorClock.unacquired`; what lacks a release is searched
+.acquire or a fence after the load, in a scope that includes the other thread (8.7). The order that would
+hold if every strong access released and acquired decides how a conflict is reported: one that only such a flag orders
+is a missing fence. What lacks an acquire is kept in `VectorClock.unacquired`; what lacks a release is searched
 for when there is a conflict (`strong_history`).
 
 A fence covers what its own thread did; that counts for a store by another thread too which bar.sync puts after it: with
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Access
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.order.strong_history import Accesses, Place, slot_of, slots_of
+from ptxgen.emulator.checks.order.strong_history import Accesses, Word, slot_of, slots_of
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.order import CLUSTER, CTA, GPU, SCOPES, Order
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 #: The publications of so many warps are kept apart for a word.
 _FEW = 3
-#: Instead of a scope: what is known at once, and what no acquiring fence makes known.
+#: Instead of a scope: acquired at once, and acquired by no fence.
 _AT_ONCE, _NEVER = -1, GPU + 1
 
 
-#: Who published something (of `HappensBefore.actors`), within which scope, and whether all that it knew.
+#: Who published something (of `HappensBefore.actors`), within which scope, and whether all that it had observed.
 _Publisher = tuple[int, int, bool]
 #: The width of a scope and its CTA or cluster, 0 for the GPU.
 _Domain = tuple[int, int]
@@ -49,7 +49,7 @@ _TOGETHER = count(1)
 
 
 class _Publication:
-    """What stores of one instruction by a warp have published, within scopes; nobody changes the clocks any more."""
+    """What stores of one instruction by a warp have published, within scopes; the clocks are not changed any more."""
 
     __slots__ = ("actor", "clock", "ctas", "domain", "number", "parts")
 
@@ -61,11 +61,11 @@ class _Publication:
         ctas: frozenset[int],
         parts: dict[_Publisher, tuple[_Domain, VectorClock]],
     ) -> None:
-        #: The warp and its interval: who knows it up to there knows all this. Below 0 if they are several.
+        #: The warp and its interval: a clock that includes it includes all parts. Below 0 if there are several warps.
         self.actor, self.clock = actor, clock
         #: In the order in which they came.
         self.number = number
-        #: From which CTAs it is.
+        #: The CTAs that it comes from.
         self.ctas = ctas
         self.parts = parts
         domains = {domain for domain, _ in parts.values()}
@@ -84,9 +84,9 @@ class _Publication:
 _Published = dict[int, _Publication]
 
 
-def _has(known: VectorClock | None, other: VectorClock) -> bool:
-    """Whether one knows all that the other does."""
-    return known is not None and known.has(other) and known.operations >= other.operations
+def _has(vclock: VectorClock | None, other: VectorClock) -> bool:
+    """Whether one includes the other."""
+    return vclock is not None and vclock.has(other) and vclock.operations >= other.operations
 
 
 class _Touch(NamedTuple):
@@ -105,7 +105,7 @@ def report_unfenced(findings: Findings, found: Access, other: Access, side: str,
     Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation.
     """
     does = "reads" if found.role == "reader" else "overwrites"
-    place = f" {found.place}" if found.place else f" {found.space} memory"
+    where = f" {found.place}" if found.place else f" {found.space} memory"
     if side == "release":
         rule, fix = "The store of the flag does not release", "use .release, or put fence.acq_rel before that store"
     else:
@@ -113,7 +113,7 @@ def report_unfenced(findings: Findings, found: Access, other: Access, side: str,
     findings.report(
         races.MISSING_FENCE,
         statement,
-        summary=f"{found} {does}{place}; only a relaxed flag orders it after {other}",
+        summary=f"{found} {does}{where}; only a relaxed flag orders it after {other}",
         rule=f"{rule} in a scope that includes both threads",
         fix=fix,
         accesses=(found, other),
@@ -127,7 +127,7 @@ class StrongAccesses(Observer):
 
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
-        self._published: dict[Place, _Published] = {}
+        self._published: dict[Word, _Published] = {}
         #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
         self._seen: dict[int, list[tuple[VectorClock, int]]] = {}
         #: By warp: the last number that it has observed, but not acquired, by publisher and the scope that it takes.
@@ -135,7 +135,7 @@ class StrongAccesses(Observer):
         self._number = 0
         #: The last accesses to each word, from the record up to an entry; whether they are needed, since the scope of
         #: some access does not include all threads that could reach its word.
-        self._touched: dict[Place, _Touch] = {}
+        self._touched: dict[Word, _Touch] = {}
         self._touched_up_to = 0
         self._narrow = False
         #: Stale values that loads may return; None where nothing does.
@@ -143,8 +143,8 @@ class StrongAccesses(Observer):
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         gone = set(slots.tolist())
-        for place in [place for place in self._published if slot_of(place) in gone]:
-            del self._published[place]
+        for word in [word for word in self._published if slot_of(word) in gone]:
+            del self._published[word]
         self._happens_before.strong.clear(gone)
         for row in self._happens_before.rows_of(slots).tolist() if self._seen or self._observed else ():
             self._seen.pop(row, None)
@@ -158,23 +158,23 @@ class StrongAccesses(Observer):
         """A fence that releases, after `HappensBefore.release_fence`."""
         covered = self._happens_before.released[row].certain()
         for within in range(level + 1):
-            self._happens_before.known[row].cover(within, covered)
+            self._happens_before.observed[row].cover(within, covered)
 
     def acquire_fence(self, row: int, level: int) -> None:
-        """A fence that acquires: what relaxed loads before it have seen is known from here on.
+        """A fence that acquires: it synchronizes with the releases that relaxed loads before it have read.
 
-        Also those of other warps that bar.sync puts before it.
+        Also with those read by other warps that bar.sync orders before it.
         """
-        seen = self._happens_before.known[row].unacquired
+        seen = self._happens_before.observed[row].unacquired
         if level == GPU and seen is not None:
             self._happens_before.acquire(row, seen)
-            self._happens_before.known[row].unacquired = None
+            self._happens_before.observed[row].unacquired = None
         waiting = []
-        for known, needed in self._seen.pop(row, ()):
+        for vclock, needed in self._seen.pop(row, ()):
             if needed <= level:
-                self._happens_before.acquire(row, known)
+                self._happens_before.acquire(row, vclock)
             else:
-                waiting.append((known, needed))
+                waiting.append((vclock, needed))
         if waiting:
             self._seen[row] = waiting
 
@@ -208,8 +208,8 @@ class StrongAccesses(Observer):
         self._touch(rows, made)
         if writes and self.stale is not None:
             return False
-        known = self._happens_before.known
-        if writes and (order.releases or any(known[row].covered for row in rows.tolist())):
+        vclock = self._happens_before.observed
+        if writes and (order.releases or any(vclock[row].covered for row in rows.tolist())):
             return False
         if reads and self._published and not self._published.keys().isdisjoint(words.tolist()):
             return False
@@ -217,29 +217,29 @@ class StrongAccesses(Observer):
             self._happens_before.end_intervals(rows)
         return True
 
-    def access(self, row: int, places: Sequence[Place], order: Order, *, reads: bool, writes: bool) -> None:
+    def access(self, row: int, words: Sequence[Word], order: Order, *, reads: bool, writes: bool) -> None:
         """A warp makes the strong accesses that `together` has recorded, to different words: all read before any
         writes.
 
         What all stores to a word have published counts, also where a load returns a stale value.
         """
         if reads:
-            self._observe(row, places, order)
+            self._observe(row, words, order)
         if writes:
-            self._publish(row, places, order, acquired=reads and order.acquires)
+            self._publish(row, words, order, acquired=reads and order.acquires)
 
     def _domain(self, row: int, within: int) -> int:
         """Which CTA or cluster the scope is, as this warp sees it."""
         actor = self._happens_before.actor(row)
         return (actor // self._happens_before.warps, actor // self._happens_before.members, 0)[within]
 
-    def _publish(self, row: int, places: Sequence[Place], order: Order, *, acquired: bool) -> None:
+    def _publish(self, row: int, words: Sequence[Word], order: Order, *, acquired: bool) -> None:
         """What comes before a store is published with the word: all of it if it releases, else what fences cover.
 
-        What a warp that releases knows itself need not be published by others too; `acquired`: it has just acquired
-        that.
+        What a warp that releases has itself observed need not be published by others too; `acquired`: it has just
+        acquired that.
         """
-        if not order.releases and not self._happens_before.known[row].covered:
+        if not order.releases and not self._happens_before.observed[row].covered:
             self._happens_before.end_intervals(np.array([row]))
             return
         actor, clock, everything = (
@@ -253,18 +253,18 @@ class StrongAccesses(Observer):
             return
         publication = _Publication(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
         domain = order.level, self._domain(row, order.level)
-        known: dict[_Publication, bool] = {}  # most places have the same
-        for place in places:
-            published = self._published.get(place)
+        redundant: dict[_Publication, bool] = {}  # most words have the same
+        for word in words:
+            published = self._published.get(word)
             if published is None:
-                self._published[place] = {actor: publication}
+                self._published[word] = {actor: publication}
                 continue
             if order.releases:
                 for each in published.values():
-                    if each not in known:
-                        known[each] = each.domain == domain and (acquired or self._is_known(row, each, None))
-                published = {publisher: each for publisher, each in published.items() if not known[each]}
-                self._published[place] = published
+                    if each not in redundant:
+                        redundant[each] = each.domain == domain and (acquired or self._has_observed(row, each, None))
+                published = {publisher: each for publisher, each in published.items() if not redundant[each]}
+                self._published[word] = published
             before = published.get(actor)
             published[actor] = (
                 publication
@@ -272,27 +272,27 @@ class StrongAccesses(Observer):
                 else publication.after(before)
             )
             if len(published) > _FEW:
-                self._published[place] = self._together(published)
+                self._published[word] = self._together(published)
 
     def _together(self, published: _Published) -> _Published:
-        """The same as of one publisher in each scope, of and for those CTAs that are still there."""
+        """The same as of one publisher in each scope, of and for those CTAs that are still resident."""
         joined: dict[_Domain, VectorClock] = {}
         ctas: set[int] = set()
         for publication in published.values():
             ctas |= publication.ctas
-            for domain, known in publication.parts.values():
+            for domain, vclock in publication.parts.values():
                 if domain in joined:
-                    joined[domain].join(known)
+                    joined[domain].join(vclock)
                 elif self._lives(domain):
-                    joined[domain] = known.copy()
+                    joined[domain] = vclock.copy()
         parts: dict[_Publisher, tuple[_Domain, VectorClock]] = {
-            (-next(_TOGETHER), GPU, False): (domain, known) for domain, known in joined.items()
+            (-next(_TOGETHER), GPU, False): (domain, vclock) for domain, vclock in joined.items()
         }
         actor = -next(_TOGETHER)
         return {actor: _Publication(actor, 0, self._number, frozenset(filter(self._happens_before.lives, ctas)), parts)}
 
     def _lives(self, domain: _Domain) -> bool:
-        """Whether somebody within a scope may yet observe it."""
+        """Whether a thread within a scope may yet observe it."""
         within, number = domain
         return within == GPU or self._happens_before.lives(
             number * (self._happens_before.size if within == CLUSTER else 1)
@@ -303,29 +303,29 @@ class StrongAccesses(Observer):
         if order.releases:
             published = {order.level: everything}
         else:
-            published = {within: known for within, known in everything.covered.items() if within <= order.level}
+            published = {within: vclock for within, vclock in everything.covered.items() if within <= order.level}
             published = {
-                within: known
-                for within, known in published.items()
-                if within == GPU or not _has(published.get(GPU), known)
+                within: vclock
+                for within, vclock in published.items()
+                if within == GPU or not _has(published.get(GPU), vclock)
             }
         actor = self._happens_before.actor(row)
         return {
-            (actor, within, known is everything): ((within, self._domain(row, within)), known)
-            for within, known in published.items()
+            (actor, within, vclock is everything): ((within, self._domain(row, within)), vclock)
+            for within, vclock in published.items()
         }
 
-    def _observe(self, row: int, places: Sequence[Place], order: Order) -> None:
-        """What was published with the words is known if the access acquires; else a fence may do that, or nothing."""
+    def _observe(self, row: int, words: Sequence[Word], order: Order) -> None:
+        """What was published with the words is acquired if the access acquires; else by a later fence, or never."""
         cta, own = self._domain(row, CTA), self._happens_before.actor(row)
         domains = {(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)}
         publications = {
             publication
-            for published in map(self._published.get, places)
+            for published in map(self._published.get, words)
             if published
             for publication in published.values()
         }
-        #: What the warp knows now, and what it would know, by the scope that it takes.
+        #: What the warp acquires now or would acquire, by the scope that this requires.
         together: dict[int, VectorClock] = {}
         observed, publishers = self._observed.setdefault(row, {}), set[_Publisher]()
         for publication in sorted(publications, key=lambda each: -each.number):
@@ -334,7 +334,7 @@ class StrongAccesses(Observer):
                 _AT_ONCE if order.acquires and needed <= order.level else needed if needed <= order.level else _NEVER
             )
             fresh: list[VectorClock] = []
-            for publisher, (domain, known) in publication.parts.items():
+            for publisher, (domain, vclock) in publication.parts.items():
                 if domain not in domains or publisher in publishers:
                     continue
                 publishers.add(publisher)  # the newest that it published with these words
@@ -342,28 +342,30 @@ class StrongAccesses(Observer):
                     if observed.get((publisher, enough), 0) >= publication.number:
                         continue
                     observed[publisher, enough] = publication.number
-                fresh.append(known)
-            if not fresh or (publication.actor != own and self._is_known(row, publication, together.get(enough))):
+                fresh.append(vclock)
+            if not fresh or (publication.actor != own and self._has_observed(row, publication, together.get(enough))):
                 continue
-            for known in fresh:
+            for vclock in fresh:
                 if enough == _AT_ONCE:
-                    self._happens_before.acquire(row, known)
+                    self._happens_before.acquire(row, vclock)
                 elif enough in together:
-                    together[enough].join(known)
+                    together[enough].join(vclock)
                 else:
-                    together[enough] = known.copy()
-        for enough, known in sorted(together.items(), key=lambda each: each[0]):
+                    together[enough] = vclock.copy()
+        for enough, vclock in sorted(together.items(), key=lambda each: each[0]):
             if enough != _NEVER:
-                self._seen.setdefault(row, []).append((known, enough))
-            self._happens_before.known[row].add_unacquired(known.certain())
+                self._seen.setdefault(row, []).append((vclock, enough))
+            self._happens_before.observed[row].add_unacquired(vclock.certain())
 
-    def _is_known(self, row: int, publication: _Publication, others: VectorClock | None) -> bool:
-        """Whether a warp, or others that it observes too, know a warp that still lives up to what it published."""
+    def _has_observed(self, row: int, publication: _Publication, others: VectorClock | None) -> bool:
+        """Whether a warp, or `others` that it observes too, has already observed a publication of a warp that still
+        runs.
+        """
         happens_before, actor = self._happens_before, publication.actor
         if actor < 0 or not happens_before.lives(actor // happens_before.warps):
             return False
-        place = happens_before.epoch_of(actor), actor % happens_before.members, publication.clock
-        return happens_before.known[row].has_observed(*place) or (others is not None and others.has_observed(*place))
+        epoch = happens_before.epoch_of(actor), actor % happens_before.members, publication.clock
+        return happens_before.observed[row].has_observed(*epoch) or (others is not None and others.has_observed(*epoch))
 
     def _needed(self, cta: int, others: frozenset[int]) -> int:
         """The least scope that includes a CTA and one of others."""
@@ -383,8 +385,8 @@ class StrongAccesses(Observer):
             if isinstance(entry, Accesses):
                 self._touch_words(entry, rows.tolist() if entry is made else None)
             else:
-                for place in [place for place in self._touched if slot_of(place) == entry]:
-                    del self._touched[place]
+                for word in [word for word in self._touched if slot_of(word) == entry]:
+                    del self._touched[word]
         self._touched_up_to = self._happens_before.strong.end
 
     def _touch_words(self, accesses: Accesses, rows: Sequence[int] | None) -> None:
@@ -398,9 +400,9 @@ class StrongAccesses(Observer):
         warps = happens_before.warps
         for position, actor in enumerate(accesses.actors):
             now = _Touch(actor, accesses.clocks[position], level, accesses.writes, statement)
-            for place in accesses.of(position):
-                before = touched.get(place)
-                touched[place] = now
+            for word in accesses.of(position):
+                before = touched.get(word)
+                touched[word] = now
                 if rows is None or before is None or before.actor // warps == actor // warps:
                     continue
                 needed = CLUSTER if before.actor // happens_before.members == actor // happens_before.members else GPU
@@ -409,7 +411,7 @@ class StrongAccesses(Observer):
                     continue
                 row = rows[position]
                 if not happens_before.has_observed_actor(row, before.actor, before.clock):
-                    found, earlier = self._parties(row, place, accesses, before)
+                    found, earlier = self._parties(row, word, accesses, before)
                     shown = f", {found.place}" if found.place else ""
                     narrower = "this access" if level == narrow else f"the access of line {before.statement.line}"
                     self._findings.report(
@@ -422,10 +424,10 @@ class StrongAccesses(Observer):
                         accesses=(found, earlier),
                     )
 
-    def _parties(self, row: int, place: Place, accesses: Accesses, before: _Touch) -> tuple[Access, Access]:
+    def _parties(self, row: int, word: Word, accesses: Accesses, before: _Touch) -> tuple[Access, Access]:
         """A warp's strong access to a word, and the one before it."""
-        slot = slot_of(place)
-        space, address = ("shared", place & 0xFFFFFFFF) if slot >= 0 else ("global", place)
+        slot = slot_of(word)
+        space, address = ("shared", word & 0xFFFFFFFF) if slot >= 0 else ("global", word)
         found = self._findings.access(
             "writer" if accesses.writes else "reader", accesses.statement, row, space=space, address=address
         )

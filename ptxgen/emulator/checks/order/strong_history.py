@@ -1,9 +1,9 @@
 """The strong accesses that have run, in their order, so that a conflict can be explained by them.
 
 A store that does not release publishes nothing (PTX ISA 8.8), and no correct program depends on what it would have
-published. So nothing of the kind is kept up to date: who would know of an access if strong stores released by
-themselves is searched for in the record, when a conflict has been found. From a strong store it passes on to who reads
-the word by a strong access later, and to all who know of that by what synchronizes.
+published. So nothing of the kind is kept up to date: when a conflict has been found, the record is searched for the
+warps after which an access would be ordered if every strong store released. The order passes from a strong store to
+each warp that later reads the word by a strong access, and on through all synchronization.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch
 
 #: A word: a global address, or above all those a CTA slot and the offset in its shared memory.
-Place = int
+Word = int
 _SHARED, _SLOT_BITS = 1 << 62, 32
 #: So much is kept, in accesses of lanes and what an instruction takes besides. Beyond, the oldest are dropped, and what
 #: only they explain is reported as a race.
@@ -32,32 +32,32 @@ _SEARCHES = 16
 
 
 def in_shared_memory(slots: NDArray[np.int64], inside: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places of offsets in CTA slots' shared memories."""
+    """The words at offsets in the shared memory of CTA slots."""
     return slots << _SLOT_BITS | inside | _SHARED
 
 
-def slots_of(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The CTA slots of places in shared memory, -1 for global memory."""
-    return np.where(places & _SHARED, (places ^ _SHARED) >> _SLOT_BITS, -1)
+def slots_of(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The CTA slots of words in shared memory, -1 for global memory."""
+    return np.where(words & _SHARED, (words ^ _SHARED) >> _SLOT_BITS, -1)
 
 
-def slot_of(place: Place) -> int:
+def slot_of(word: Word) -> int:
     """The same of one."""
-    return (place ^ _SHARED) >> _SLOT_BITS if place & _SHARED else -1
+    return (word ^ _SHARED) >> _SLOT_BITS if word & _SHARED else -1
 
 
-def unit_of(place: Place) -> Place:
-    """The place of the first of the 16 bytes around one."""
-    return place & -16
+def granule_of(word: Word) -> Word:
+    """The first of the 16 bytes that contain a word."""
+    return word & -16
 
 
 class Accesses(NamedTuple):
     """Strong accesses by warps in one instruction, one after the other; `begins` is where the words of each begin."""
 
-    #: Of `HappensBefore.actors`, in which of their intervals, and knowing what.
+    #: Of `HappensBefore.actors`, in which of their intervals, and what each had observed.
     actors: list[int]
     clocks: list[int]
-    known: list[VectorClock]
+    observed: list[VectorClock]
     words: NDArray[np.int64]
     begins: list[int]
     level: int
@@ -65,13 +65,13 @@ class Accesses(NamedTuple):
     writes: bool
     statement: Statement
 
-    def of(self, position: int) -> list[Place]:
+    def of(self, position: int) -> list[Word]:
         """The words of one of the warps, each lane's."""
         return self.words[self.begins[position] : self.begins[position + 1]].tolist()
 
 
 class StrongRecord:
-    """What warps have accessed strongly, together with what they knew then."""
+    """The strong accesses of warps, each with the vector clock of its warp at that time."""
 
     def __init__(self, happens_before: HappensBefore, rows: int) -> None:
         self._happens_before = happens_before
@@ -80,8 +80,8 @@ class StrongRecord:
         self._dropped, self._size = 0, 0
         #: Loads since the last store, by warps and words: warps that poll need no entry each time.
         self._loads: dict[tuple[bytes, bytes], Accesses] = {}
-        #: What each warp knew at its last access, which is kept once while that does not change.
-        self._known: list[VectorClock | None] = [None] * rows
+        #: The vector clock of each warp at its last access; one copy while it does not change.
+        self._last: list[VectorClock | None] = [None] * rows
         self._clocks = np.zeros((rows, happens_before.members), np.int64)
         self._searches: dict[tuple[int, int], _Search] = {}
 
@@ -101,7 +101,7 @@ class StrongRecord:
         if not self._entries:
             return
         for slot in slots:
-            self._known[slot * warps : (slot + 1) * warps] = [None] * warps
+            self._last[slot * warps : (slot + 1) * warps] = [None] * warps
             self._entries.append(slot)
 
     def add(
@@ -151,21 +151,26 @@ class StrongRecord:
         self._searches.clear()
 
     def _snapshots(self, rows: NDArray[np.int64]) -> list[VectorClock]:
-        """What each warp knows now; its own intervals are not among it."""
+        """The vector clock of each warp now, without its own interval."""
         now = self._happens_before.clocks[rows]
         now[np.arange(len(rows)), rows % self._happens_before.members] = 0
         news = (now != self._clocks[rows]).any(axis=1).tolist()
         found: list[VectorClock] = []
         for position, row in enumerate(rows.tolist()):
-            kept, known = self._known[row], self._happens_before.known[row]
-            if kept is None or news[position] or kept.remote is not known.remote or kept.operations != known.operations:
-                kept = self._known[row] = known.certain()
+            kept, observed = self._last[row], self._happens_before.observed[row]
+            if (
+                kept is None
+                or news[position]
+                or kept.remote is not observed.remote
+                or kept.operations != observed.operations
+            ):
+                kept = self._last[row] = observed.certain()
                 self._clocks[row] = now[position]
             found.append(kept)
         return found
 
     def would_order(self, row: int, actor: int, clock: int) -> bool:
-        """Whether a warp would know what another did up to an interval, if all strong stores released."""
+        """Whether a warp would be ordered after an interval of another if all strong stores released."""
         search = self._search(actor, clock)
         return search is not None and search.reaches(row)
 
@@ -197,26 +202,26 @@ class StrongRecord:
 
 
 class _Search:
-    """Who would know what a warp (`actor`) did up to an interval, or if that is below 0 that an operation is over."""
+    """The warps that would be ordered after an interval of a warp, or after an operation if `actor` is below 0."""
 
     def __init__(self, happens_before: HappensBefore, record: StrongRecord, actor: int, clock: int, begin: int) -> None:
         self._happens_before, self._record, self._next = happens_before, record, begin
         self._operation = clock if actor < 0 else None
-        #: The first interval of each warp in which it would know, in the order in which they were found.
+        #: The first interval of each warp that would be ordered after it, in the order in which they were found.
         self._ordered: dict[int, int] = {}
-        self._places: list[tuple[ClusterEpoch, int, int]] = []
+        self._epochs: list[tuple[ClusterEpoch, int, int]] = []
         #: Words that publish it.
-        self._published: set[Place] = set()
-        #: What has been looked at, and how many of those who would know were known then; -1: it has one of them.
+        self._published: set[Word] = set()
+        #: Vector clocks that have been searched, and how many of `_epochs` there were then; -1: it has one of them.
         self._seen: dict[int, int] = {}
         if actor >= 0:
             self._becomes_ordered(actor, clock)
 
     def reaches(self, row: int) -> bool:
-        """Whether this warp would know by now."""
+        """Whether this warp would be ordered after it by now."""
         actor, clock = self._happens_before.actor(row), self._happens_before.clock(row)
         while True:
-            if self._is_ordered(actor, clock) or self._has(self._happens_before.known[row], 0):
+            if self._is_ordered(actor, clock) or self._has(self._happens_before.observed[row], 0):
                 return True
             if self._next >= self._record.end:
                 return False
@@ -227,34 +232,34 @@ class _Search:
                     if actor in self._ordered:
                         break
                 elif self._published:
-                    self._published = {place for place in self._published if slot_of(place) != entry}
+                    self._published = {word for word in self._published if slot_of(word) != entry}
 
     def _becomes_ordered(self, actor: int, clock: int) -> None:
         self._ordered[actor] = clock
-        self._places.append((self._happens_before.epoch_of(actor), actor % self._happens_before.members, clock))
+        self._epochs.append((self._happens_before.epoch_of(actor), actor % self._happens_before.members, clock))
 
     def _is_ordered(self, actor: int, clock: int) -> bool:
         return self._ordered.get(actor, clock + 1) <= clock
 
-    def _has(self, known: VectorClock, first: int) -> bool:
-        """Whether somebody knows one of those who would know, from a number of them on."""
-        if self._operation is not None and self._operation in known.operations:
+    def _has(self, observed: VectorClock, first: int) -> bool:
+        """Whether a vector clock is ordered after one of `_epochs`, from a number on."""
+        if self._operation is not None and self._operation in observed.operations:
             return True
-        return any(known.has_observed(*place) for place in self._places[first:])
+        return any(observed.has_observed(*epoch) for epoch in self._epochs[first:])
 
-    def _had(self, known: VectorClock) -> bool:
-        """The same for what warps knew at an access, looked at once."""
-        before = self._seen.get(id(known), 0)
+    def _had(self, observed: VectorClock) -> bool:
+        """The same for the vector clock of a warp at an access, searched once."""
+        before = self._seen.get(id(observed), 0)
         if before < 0:
             return True
-        has = self._has(known, before)
-        self._seen[id(known)] = -1 if has else len(self._places)
+        has = self._has(observed, before)
+        self._seen[id(observed)] = -1 if has else len(self._epochs)
         return has
 
     def _read(self, entry: Accesses) -> None:
         for position, actor in enumerate(entry.actors):
             clock = entry.clocks[position]
-            ordered = self._is_ordered(actor, clock) or self._had(entry.known[position])
+            ordered = self._is_ordered(actor, clock) or self._had(entry.observed[position])
             if not ordered and entry.reads and self._published and not self._published.isdisjoint(entry.of(position)):
                 ordered = True
             if ordered:

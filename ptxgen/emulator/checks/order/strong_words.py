@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.order.strong_history import Place, in_shared_memory
+from ptxgen.emulator.checks.order.strong_history import Word, in_shared_memory
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import starts
 from ptxgen.emulator.memory.located import MemoryAccess
 
 #: A warp's strong accesses: its position in the group, the warp, its words, and of each the first lane.
-_OfWarp = tuple[int, int, list[Place], list[int]]
+_OfWarp = tuple[int, int, list[Word], list[int]]
 
 
 class StrongWords(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a warp knows to have happened before: the clocks of warps, and the asynchronous operations that are complete."""
+"""The vector clock of a warp: the clocks of warps, and the asynchronous operations whose completion it has observed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.syntax import Statement
 
-#: The interval of what its own thread cannot rely on yet: a cp.async or tcgen05.ld that it has not waited for.
+#: The interval of an access that is not ordered even with its own thread: a cp.async or tcgen05.ld before its wait.
 PENDING = 2**31 - 1
 
 
@@ -34,18 +34,18 @@ class AsyncOperation:
 
     @property
     def cause(self) -> frozenset[Hashable]:
-        """The cause of what goes wrong because nobody has waited for it."""
+        """The cause of findings that follow from a missing wait for it."""
         return frozenset() if self.mbarrier is None else frozenset([causes.mbarrier(self.mbarrier)])
 
 
 @dataclass(slots=True)
 class VectorClock:
-    """A point in happens-before: clocks by warp of the (resident) cluster, and operations known to be complete.
+    """A point in happens-before: clocks by warp of the (resident) cluster, and operations observed to be complete.
 
-    `foreign` has the clocks of other clusters; most programs never learn of any. `tensor` has clocks that
+    `remote` has the clocks of other clusters; most programs never acquire any. `tensor` has clocks that
     count for accesses to tensor memory alone, which relaxed synchronization between tcgen05.fence orders.
-    `unacquired` is what would be known too if strong accesses acquired by themselves (`checks.strong_accesses`).
-    What is `sequenced` strong loads see too, though it orders nothing else (`checks.stale_loads`).
+    `unacquired` is what would be acquired too if every strong access acquired (`strong_accesses`).
+    `sequenced` is ordered before strong loads alone (`stale_loads`).
     """
 
     epoch: ClusterEpoch
@@ -58,12 +58,12 @@ class VectorClock:
     covered: dict[int, VectorClock] = field(default_factory=dict)
     unacquired: VectorClock | None = None
     sequenced: VectorClock | None = None
-    #: What it last was to other clusters: with which clocks, knowing what of others.
+    #: The last result of `outside`: for which clocks, and which remote ones.
     _outside: tuple[NDArray[np.int64], RemoteClocks | None, RemoteClocks] | None = None
 
     @property
     def apart(self) -> bool:
-        """Whether there is more to it than the clocks of its own cluster, and operations."""
+        """Whether it has more than the clocks of its own cluster, and operations."""
         return bool(self.covered) or not (self.remote is self.tensor is self.unacquired is self.sequenced is None)
 
     def is_like(self, other: VectorClock) -> bool:
@@ -93,37 +93,37 @@ class VectorClock:
         self._join_certain(other)
         if other.tensor is not None:
             self.join_tensor(other.epoch, other.tensor)
-        for within, known in other.covered.items():
-            self.cover(within, known)
+        for within, vclock in other.covered.items():
+            self.cover(within, vclock)
         if other.unacquired is not None:
             self.add_unacquired(other.unacquired)
 
     def _join_certain(self, other: VectorClock) -> None:
-        """Learn what is certain, and does not count for tensor memory alone."""
+        """Acquire what is certain, and does not count for tensor memory alone."""
         self.join_clocks(other)
         self.operations |= other.operations
         if other.sequenced is not None:
             self.join_sequenced(other.sequenced)
 
     def join_tensor(self, epoch: ClusterEpoch, clocks: NDArray[np.int64]) -> None:
-        """Learn clocks that count for tensor memory alone; that of other clusters is out of reach."""
+        """Acquire clocks that count for tensor memory alone; that of other clusters is out of reach."""
         if epoch is self.epoch:
             self.tensor = clocks.copy() if self.tensor is None else np.maximum(self.tensor, clocks)
 
     def take(self, other: VectorClock) -> None:
-        """Learn what another has that has all of this, but for the clocks."""
+        """Acquire all but the clocks from another, which includes all of this."""
         if len(self.operations) < len(other.operations):
             self.operations |= other.operations
         self.remote, self.tensor, self.covered = other.remote, other.tensor, other.covered
         self.unacquired, self.sequenced = other.unacquired, other.sequenced
 
-    def cover(self, within: int, known: VectorClock) -> None:
-        """Learn what a fence covers, which nobody changes any more."""
+    def cover(self, within: int, vclock: VectorClock) -> None:
+        """Acquire what a fence covers, which is not changed any more."""
         before = self.covered.get(within)
-        self.covered = {**self.covered, within: known if before is None else before._with(known)}
+        self.covered = {**self.covered, within: vclock if before is None else before._with(vclock)}
 
     def add_unacquired(self, other: VectorClock) -> None:
-        """Learn what was released, but is not acquired, and which nobody changes any more."""
+        """Note what was released, but is not acquired, and is not changed any more."""
         self.unacquired = other if self.unacquired is None else self.unacquired._with(other)
 
     def _with(self, other: VectorClock) -> VectorClock:
@@ -135,7 +135,7 @@ class VectorClock:
         return made
 
     def sequence(self, other: VectorClock) -> None:
-        """Strong loads must see what another knows."""
+        """Strong loads must see what another has observed."""
         plain = VectorClock(self.epoch, self.clocks * 0)
         plain.join_clocks(other)
         self.join_sequenced(plain)
@@ -153,7 +153,7 @@ class VectorClock:
             self.sequenced.join_clocks(other)
 
     def certain(self) -> VectorClock:
-        """A copy without doubts, and without what counts for tensor memory alone."""
+        """A copy without `unacquired` and `covered`, and without what counts for tensor memory alone."""
         return VectorClock(self.epoch, self.clocks.copy(), set(self.operations), self.remote, sequenced=self.sequenced)
 
     def has_observed(self, epoch: ClusterEpoch, member: int, clock: int) -> bool:
@@ -163,14 +163,14 @@ class VectorClock:
         return self.remote is not None and self.remote.has_observed(epoch, member, clock)
 
     def has(self, other: VectorClock) -> bool:
-        """Whether all clocks of another are known; of clusters that have ended it may say no although they are."""
+        """Whether this has all clocks of another; of clusters that have ended it may say no although it does."""
         if other.epoch is self.epoch and (other.clocks > self.clocks).any():
             return False
         theirs = other.remote if other.epoch is self.epoch else other.outside()
         return theirs is None or (self.remote is not None and self.remote.has(theirs))
 
     def outside(self) -> RemoteClocks:
-        """What this is to other clusters."""
+        """The clocks that other clusters acquire from this."""
         before = self._outside
         if before is None or before[1] is not self.remote or (before[0] != self.clocks).any():
             before = self.clocks.copy(), self.remote, RemoteClocks.of(self.epoch, self.clocks, self.remote)
@@ -178,13 +178,13 @@ class VectorClock:
         return before[2]
 
     def join_clocks(self, other: VectorClock) -> None:
-        """Learn the clocks of another alone."""
+        """Acquire the clocks of another alone."""
         near = other.epoch is self.epoch
-        if near:  # whose clocks have what it knows from others of this cluster
+        if near:  # whose clocks include what it has acquired from others of this cluster
             np.maximum(self.clocks, other.clocks, out=self.clocks)
         theirs = other.remote if near else other.outside()
         if theirs is None or theirs is self.remote:
             return
         self.remote = theirs if self.remote is None else self.remote.joined(theirs)
-        if not near and theirs.places >> self.epoch.place & 1:
+        if not near and theirs.slots >> self.epoch.slot & 1:
             np.maximum(self.clocks, theirs.clocks(self.epoch), out=self.clocks)

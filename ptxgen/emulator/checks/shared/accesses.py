@@ -205,10 +205,10 @@ class SharedAccesses(Observer):
         writers = {int(number) for number in distinct(self.async_writer[slot, granules])} - {0}
         table = self.stores.table(slot)
         for row in rows[1:]:
-            known = self._happens_before.known[row]
-            stores = table is not None and bool((table.latest > table.of(known.clocks)).any())
-            stores |= bool((self.strong_stores.latest[slot] > known.clocks).any())
-            if stores or not writers <= known.operations:
+            observed = self._happens_before.observed[row]
+            stores = table is not None and bool((table.latest > table.of(observed.clocks)).any())
+            stores |= bool((self.strong_stores.latest[slot] > observed.clocks).any())
+            if stores or not writers <= observed.operations:
                 self._against_writers(operation, row, slot, granules, _ALL, "reads")
 
     def accesses(
@@ -245,7 +245,7 @@ class SharedAccesses(Observer):
                 return False
         first = slots % self._happens_before.size * self._happens_before.warps
         own = first[:, None] + np.arange(self._happens_before.warps)
-        known, each = self._happens_before.clocks[rows[:, None], own], np.arange(len(rows))
+        observed, each = self._happens_before.clocks[rows[:, None], own], np.arange(len(rows))
         if self.strong_stores.any_unordered(
             slot, (first + warps)[at], granules, racing, self._happens_before.clocks[rows], at
         ):
@@ -255,10 +255,10 @@ class SharedAccesses(Observer):
             if (pending & ((self.stores.mask[slot, warp, granules] & masks) != 0)).any():
                 return False
         for kind in kinds:
-            late = kind.latest[slots[:, None], own] > known
+            late = kind.latest[slots[:, None], own] > observed
             late[each, warps] = False
             if late.any():
-                hit = (kind.clock[slot, :, granules] > known[at]) & (
+                hit = (kind.clock[slot, :, granules] > observed[at]) & (
                     (kind.mask[slot, :, granules] & racing[:, None]) != 0
                 )
                 hit[np.arange(len(at)), warp] = False
@@ -279,10 +279,10 @@ class SharedAccesses(Observer):
         """Whether the warps have observed the completion of these operations (0: none)."""
         if not numbers.any():
             return True
-        operations, known = self._happens_before.operations, self._happens_before.known
+        operations, observed = self._happens_before.operations, self._happens_before.observed
         for asked in distinct(numbers * len(rows) + at).tolist():
             number, position = divmod(asked, len(rows))
-            if number in operations and number not in known[rows[position]].operations:
+            if number in operations and number not in observed[rows[position]].operations:
                 return False
         return True
 
@@ -333,15 +333,15 @@ class SharedAccesses(Observer):
         masks: Masks,
         statement: Statement,
         slot: int,
-        known: VectorClock,
+        observed: VectorClock,
         *,
         writes: bool,
     ) -> None:
         """Lanes of a warp that know only this access bytes; `read` or `write` follows for all its lanes."""
         access = AsyncOperation(0, "store" if writes else "load", statement, slot)
-        self._against_writers(access, row, slot, granules, masks, "overwrites" if writes else "reads", known)
+        self._against_writers(access, row, slot, granules, masks, "overwrites" if writes else "reads", observed)
         if writes:
-            self._against_readers(access, row, slot, granules, masks, known)
+            self._against_readers(access, row, slot, granules, masks, observed)
 
     def copy(
         self,
@@ -445,12 +445,12 @@ class SharedAccesses(Observer):
             if not chosen.any():
                 continue
             granules, masks = granules_of(inside[chosen], size)
-            known, named = self._happens_before.known[row], replace(access, slot=slot)
+            observed, named = self._happens_before.observed[row], replace(access, slot=slot)
             verb = "overwrites" if writes else "reads"
             self._races.against_own_copies(named, row, granules, masks, verb)
-            self._against_writers(named, row, slot, granules, masks, verb, known, weak=True)
+            self._against_writers(named, row, slot, granules, masks, verb, observed, weak=True)
             if writes:
-                self._against_readers(named, row, slot, granules, masks, known)
+                self._against_readers(named, row, slot, granules, masks, observed)
 
     def reduce_later(self, granules: NDArray[np.int64], masks: Masks, slot: int) -> None:
         """A red.async is on its way: initializes, and orders rather than races."""
@@ -529,15 +529,15 @@ class SharedAccesses(Observer):
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
         verb: str,
-        known: VectorClock | None = None,
+        observed: VectorClock | None = None,
         *,
         weak: bool = False,
     ) -> None:
         """All writers there, or the `weak` accesses alone."""
-        known = self._happens_before.observed_by(row, access.lane) if known is None else known
-        self._races.against_operations(access, row, slot, granules, self.async_writer[slot, granules], verb, known)
+        observed = self._happens_before.observed_by(row, access.lane) if observed is None else observed
+        self._races.against_operations(access, row, slot, granules, self.async_writer[slot, granules], verb, observed)
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
-            self._races.against_warps(access, row, stores, slot, granules, masks, verb, known)
+            self._races.against_warps(access, row, stores, slot, granules, masks, verb, observed)
 
     def _against_readers(
         self,
@@ -546,13 +546,13 @@ class SharedAccesses(Observer):
         slot: int,
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
-        known: VectorClock | None = None,
+        observed: VectorClock | None = None,
     ) -> None:
-        known = self._happens_before.observed_by(row, access.lane) if known is None else known
+        observed = self._happens_before.observed_by(row, access.lane) if observed is None else observed
         verb = "overwrites what may still be read by"
         for readers in (self.core_reader, self.copy_reader):
-            self._races.against_operations(access, row, slot, granules, readers[slot, granules], verb, known)
-        self._races.against_warps(access, row, self.loads, slot, granules, masks, "overwrites", known, loads=True)
+            self._races.against_operations(access, row, slot, granules, readers[slot, granules], verb, observed)
+        self._races.against_warps(access, row, self.loads, slot, granules, masks, "overwrites", observed, loads=True)
 
 
 def _overlap(places: NDArray[np.int64], masks: Masks) -> bool:

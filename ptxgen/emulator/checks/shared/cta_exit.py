@@ -88,10 +88,10 @@ class CtaExit(Observer):
         """
         shared = self._shared
         rows = range(slot * self._happens_before.warps, (slot + 1) * self._happens_before.warps)
-        known = self._happens_before.clocks[rows.start : rows.stop].max(axis=0)
+        observed = self._happens_before.clocks[rows.start : rows.stop].max(axis=0)
         for member, clock in self._barriers.executed(slot).items():
-            known[member] = max(known[member], clock)
-        operations = set[int]().union(*(self._happens_before.known[row].operations for row in rows))
+            observed[member] = max(observed[member], clock)
+        operations = set[int]().union(*(self._happens_before.observed[row].operations for row in rows))
         readers = ((shared.core_reader, "read"), (shared.copy_reader, "read"))
         for table, verb in ((shared.async_writer, "write"), *readers):
             for number in np.unique(table[slot][table[slot] != 0]).tolist():
@@ -128,17 +128,17 @@ class CtaExit(Observer):
                     accesses=(party,),
                 )
         for member, (clock, statement) in self._users.get(slot, {}).items():
-            if clock > known[member]:
+            if clock > observed[member]:
                 self._report_peer(rows.start, member, "use an mbarrier in", statement, statement.line)
-        for member, line, at in shared.strong_stores.latest_after(slot, known):
+        for member, line, at in shared.strong_stores.latest_after(slot, observed):
             if member // self._happens_before.warps != slot % self._happens_before.size:
                 self._report_peer(rows.start, member, "store to", None, line, at)
         for accesses, verb in ((shared.stores, "store to"), (shared.loads, "load from")):
             table = accesses.table(slot)
             if table is None or len(table.latest) == self._happens_before.warps:
                 continue
-            for member in np.flatnonzero((table.latest > known) & (table.latest < PENDING)).tolist():
-                late = (table.clock[member] > known[member]) & (table.mask[member] != 0)
+            for member in np.flatnonzero((table.latest > observed) & (table.latest < PENDING)).tolist():
+                late = (table.clock[member] > observed[member]) & (table.mask[member] != 0)
                 if member // self._happens_before.warps != slot % self._happens_before.size and late.any():
                     granule = int(np.where(late, table.clock[member], 0).argmax())
                     line = int(table.line[member, granule])

@@ -99,16 +99,16 @@ class LaneAccesses(OrderListener):
 
     def converged(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         self.narrow.clear(rows)
-        self._meet(rows, clocks)
+        self._converge(rows, clocks)
 
     def groups_converged(self, row: int, groups: Sequence[int], clock: int) -> None:
-        self.narrow.met(row, int(self.interval[row]), groups)
-        self._meet(np.array([row]), np.array([clock]))
+        self.narrow.groups_synchronize(row, int(self.interval[row]), groups)
+        self._converge(np.array([row]), np.array([clock]))
 
-    def _meet(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
-        self._releases.met(rows, clocks)
-        self._fences.met(rows, clocks)
-        self._returns.met(rows, clocks)
+    def _converge(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        self._releases.converge(rows, clocks)
+        self._fences.converge(rows, clocks)
+        self._returns.converge(rows, clocks)
         self.interval[rows] = np.arange(self._next, self._next + len(rows))
         self._next += len(rows)
 

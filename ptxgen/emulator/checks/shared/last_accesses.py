@@ -44,7 +44,7 @@ class ThreadAccesses:
         self._size, self._warps, self._granules = size, warps, granules
         self._tables: list[_Table | None] = [None] * slots
         #: Which slots have a table.
-        self._known = np.zeros(slots, np.bool_)
+        self._used = np.zeros(slots, np.bool_)
         #: The accesses of the CTAs' own warps; only what is touched takes memory.
         shape = (slots, warps, granules)
         self.clock, self.mask = np.zeros(shape, np.int32), np.zeros(shape, np.uint16)
@@ -65,7 +65,7 @@ class ThreadAccesses:
             latest = self.latest[slot, own : own + self._warps]
             table = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], latest)
             self._tables[slot] = table
-            self._known[slot] = True
+            self._used[slot] = True
         if not table.first <= warp < table.first + len(table.latest):
             whole = _Table.empty(self.latest[slot], self._granules)
             self.apart[slot] = self.any_apart = True
@@ -94,7 +94,7 @@ class ThreadAccesses:
         line: int,
     ) -> None:
         """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
-        if not self._known[slots].all():
+        if not self._used[slots].all():
             for slot in distinct(slots).tolist():
                 self._reach(slot, slot % self._size * self._warps)
         place = (slots * self._warps + warps) * self._granules + granules
@@ -106,7 +106,7 @@ class ThreadAccesses:
         self.latest[latest] = np.maximum(self.latest[latest], clocks)
 
     def unordered(
-        self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
+        self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: NDArray[np.int64]
     ) -> Iterator[tuple[int, int, int, int]]:
         """(other warp, line, interval, offset) of accesses to the same bytes that are unordered with `warp`, which has
         these clocks.
@@ -114,7 +114,7 @@ class ThreadAccesses:
         table = self._tables[slot]
         if table is None:
             return
-        clocks, at = table.of(known), warp - table.first
+        clocks, at = table.of(observed), warp - table.first
         others = table.latest > clocks
         if 0 <= at < len(others):
             others[at] = False
@@ -171,7 +171,7 @@ class ThreadAccesses:
     def clear(self, slot: int) -> None:
         if self._tables[slot] is not None:
             self._tables[slot] = None
-            self._known[slot] = False
+            self._used[slot] = False
             self.apart[slot] = False
             for array in (self.clock, self.mask, self.latest):
                 array[slot] = 0

@@ -71,7 +71,7 @@ class SharedRaces:
         slot: int,
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
-        known: VectorClock,
+        observed: VectorClock,
     ) -> None:
         """Stores of other warps that only an arrival of their cp.async precedes, which waits for the copies alone."""
         first, table = row - row % self._happens_before.members, accesses.table(slot)
@@ -80,16 +80,16 @@ class SharedRaces:
             other_row = self._happens_before.row_of(actor)
             member = other_row - first if other_row is not None else -1
             at = member - table.first if table is not None else -1
-            if table is None or not 0 <= member < len(known.clocks) or not 0 <= at < len(table.latest):
+            if table is None or not 0 <= member < len(observed.clocks) or not 0 <= at < len(table.latest):
                 continue
-            if int(known.clocks[member]) in ended:
-                clocks = known.clocks.copy()
+            if int(observed.clocks[member]) in ended:
+                clocks = observed.clocks.copy()
                 clocks[member] -= 1
                 plain = ~np.isin(table.line[at, granules], list(self.copy_lines))
                 bytes = np.broadcast_to(masks, granules.shape)[plain]
                 late += accesses.unordered(slot, row - first, granules[plain], bytes, clocks)
         for warp, line, clock, at in late:
-            if clock != int(known.clocks[warp]) or line in self.copy_lines:
+            if clock != int(observed.clocks[warp]) or line in self.copy_lines:
                 continue
             found = self._found(access, row, "reads", at)
             other = self._happens_before.party("writer", line, row, warp, at)
@@ -135,11 +135,11 @@ class SharedRaces:
         granules: NDArray[np.int64],
         numbers: NDArray[np.int64],
         verb: str,
-        known: VectorClock,
+        observed: VectorClock,
     ) -> None:
         """Asynchronous operations on these granules (numbers; 0: none) whose completion is not in `known`."""
         for number in distinct(numbers).tolist():
-            if number and number not in known.operations:
+            if number and number not in observed.operations:
                 earlier = self._happens_before.operations.get(number)
                 if earlier is not None:
                     why, parity = self._waits.why(row, Event(number), reads=verb == "reads", by=access.number)
@@ -165,14 +165,14 @@ class SharedRaces:
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
         verb: str,
-        known: VectorClock,
+        observed: VectorClock,
         *,
         loads: bool = False,
     ) -> None:
         """The last `accesses` of other warps to these bytes that are unordered with `known`."""
         what = "load" if loads else "store"
         happens_before = self._happens_before
-        late = accesses.unordered(slot, row % happens_before.members, granules, masks, known.clocks)
+        late = accesses.unordered(slot, row % happens_before.members, granules, masks, observed.clocks)
         for warp, line, clock, at in late:
             copied = clock == PENDING and line in self.copy_lines
             found = self._found(access, row, verb, at)
@@ -196,7 +196,7 @@ class SharedRaces:
                     severity="advice",
                 )
                 continue
-            by_mma = excuse or self._ordered_by_mma(access, row, what, warp, clock, known)
+            by_mma = excuse or self._ordered_by_mma(access, row, what, warp, clock, observed)
             event = Event(member=warp, clock=clock)
             why, parity = "", False
             if not by_mma:
@@ -217,7 +217,7 @@ class SharedRaces:
                 severity="advice" if by_mma else "error",
             )
         if self.only_copies and verb == "reads" and isinstance(accesses, ThreadAccesses) and not loads:
-            self._against_unpublished(access, row, accesses, slot, granules, masks, known)
+            self._against_unpublished(access, row, accesses, slot, granules, masks, observed)
         if access.what in ("load", "store"):
             self._against_scopes(access, row, accesses, what, slot, granules, masks, verb)
         elif access.what in _CORE and slot != row // happens_before.warps:
@@ -234,10 +234,10 @@ class SharedRaces:
         return ""
 
     def _ordered_by_mma(
-        self, access: AsyncOperation, row: int, what: str, warp: int, clock: int, known: VectorClock
+        self, access: AsyncOperation, row: int, what: str, warp: int, clock: int, observed: VectorClock
     ) -> str:
         """The rule where a wgmma.mma_async that a warpgroup issues together orders another warp's access, or empty."""
-        if what == "load" and self._happens_before.before_mma(row, known, warp, clock):
+        if what == "load" and self._happens_before.before_mma(row, observed, warp, clock):
             return (
                 "The reader has not synchronized with this warp; only another warp of its warpgroup has, after a "
                 "wgmma.mma_async"
@@ -266,12 +266,12 @@ class SharedRaces:
         error where a `pair`'s operation reads what threads of the peer have written: that has been seen to fail.
         """
         happens_before = self._happens_before
-        wide, known = happens_before.scopes.wide(row, happens_before.warps), happens_before.clocks[row]
+        wide, observed = happens_before.scopes.wide(row, happens_before.warps), happens_before.clocks[row]
         if wide is None:
             return
         late = accesses.unordered(slot, row % happens_before.members, granules, masks, wide[0])
         for warp, line, clock, at in late:
-            if clock <= known[warp] and (pair or line not in self.copy_lines):
+            if clock <= observed[warp] and (pair or line not in self.copy_lines):
                 narrow = "wait" if wide[1, warp] >= clock else "arrival"
                 found = self._found(access, row, verb, at)
                 other = self._happens_before.party("reader" if what == "load" else "writer", line, row, warp, at)

@@ -28,14 +28,14 @@ class StrongStores:
         #: The last interval of each warp with a strong store to a slot's memory: most questions end here.
         self.latest = np.zeros((slots, members), np.int64)
         #: Which slots have any.
-        self._known = np.zeros(slots, np.bool_)
+        self._used = np.zeros(slots, np.bool_)
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
-        if self._known[slot]:
+        if self._used[slot]:
             self._clock[slot] = 0
             self.latest[slot] = 0
-            self._known[slot] = False
+            self._used[slot] = False
 
     def add(
         self,
@@ -55,30 +55,30 @@ class StrongStores:
         self._warp.reshape(-1)[at] = warps[:, None]
         self._line.reshape(-1)[at] = line
         np.maximum.at(self.latest, (slots, warps), clocks)
-        self._known[slots] = True
+        self._used[slots] = True
 
     def observe(self, slots: NDArray[np.int64], warps: NDArray[np.int64], inside: NDArray[np.int64], size: int) -> None:
         """Lanes see what others have stored, which comes before what they do next (8.9.4): it is forgotten."""
-        if self._known[slots].any():
+        if self._used[slots].any():
             at = self._places(slots, inside, size)
             self._clock.reshape(-1)[at[self._warp.reshape(-1)[at] != warps[:, None]]] = 0
 
     def forget(self, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16) -> None:
         """These bytes were overwritten by something that conflicts with whatever comes."""
-        if self._known[slot]:
+        if self._used[slot]:
             self._clock[slot, _bytes(granules, masks)] = 0
 
     def unordered(
-        self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, known: _Clocks
+        self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: _Clocks
     ) -> Iterator[tuple[int, int, int, int]]:
         """(other warp, line, interval, offset) of stores to these bytes unordered with `warp`, given its clocks."""
-        if not self._known[slot] or (self.latest[slot] <= known).all():
+        if not self._used[slot] or (self.latest[slot] <= observed).all():
             return
-        yield from self._late(slot, _bytes(granules, masks), known, but=warp)
+        yield from self._late(slot, _bytes(granules, masks), observed, but=warp)
 
     def unfenced(self, slot: int, granules: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int, int]]:
         """The same of stores to these granules that come after these clocks of their warps."""
-        if not self._known[slot] or (self.latest[slot] <= visible).all():
+        if not self._used[slot] or (self.latest[slot] <= visible).all():
             return
         yield from self._late(slot, _bytes(granules, np.uint16(0xFFFF)), visible)
 
@@ -98,23 +98,23 @@ class StrongStores:
         warps: NDArray[np.int64],
         granules: NDArray[np.int64],
         masks: Masks,
-        known: _Clocks,
+        observed: _Clocks,
         at: NDArray[np.int64],
     ) -> bool:
         """Whether `unordered` has something for many warps: by access the slot, the warp, a granule and its bytes, and
         which of the `known` it has.
         """
-        if not self._known[slots].any():
+        if not self._used[slots].any():
             return False
         chosen, byte = np.nonzero(masks[:, None] >> np.arange(GRANULE, dtype=np.uint16) & 1)
         place = (slots[chosen], granules[chosen] * GRANULE + byte)
         clock, warp = self._clock[place], self._warp[place]
-        return bool(((clock > known[at[chosen], warp]) & (warp != warps[chosen])).any())
+        return bool(((clock > observed[at[chosen], warp]) & (warp != warps[chosen])).any())
 
-    def latest_after(self, slot: int, known: _Clocks) -> Iterator[tuple[int, int, int]]:
+    def latest_after(self, slot: int, observed: _Clocks) -> Iterator[tuple[int, int, int]]:
         """(warp, line, offset) of the last stores to a slot's memory that come after these clocks."""
-        if self._known[slot] and (self.latest[slot] > known).any():
-            for member, line, _, offset in self._late(slot, np.flatnonzero(self._clock[slot]), known):
+        if self._used[slot] and (self.latest[slot] > observed).any():
+            for member, line, _, offset in self._late(slot, np.flatnonzero(self._clock[slot]), observed):
                 yield member, line, offset
 
     def _places(self, slots: NDArray[np.int64], inside: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -116,7 +116,7 @@ class TensorAccesses(OrderListener, Observer):
         CUTLASS and DeepGEMM rely on the order of a cp after the mma whose scale factors it overwrites.
         """
         slot = operation.slot if slot is None else slot
-        known = self._happens_before.known[row]
+        observed = self._happens_before.observed[row]
         span = slice(columns.start, columns.stop)
         if accumulates:
             self._require_written(row, slot, bands, columns, "adds to", operation.statement)
@@ -124,7 +124,7 @@ class TensorAccesses(OrderListener, Observer):
             earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
                 continue
-            if earlier.number in known.operations:
+            if earlier.number in observed.operations:
                 self._advise_fence(row, earlier, operation.what, operation.statement)
                 continue
             # Two stores of one warp may be to different lanes of its quarter.
@@ -206,7 +206,7 @@ class TensorAccesses(OrderListener, Observer):
         clocks = self.reader_clock[slot][..., columns.start : columns.stop].max(axis=2, initial=0)
         latest = np.where(mine, clocks, 0).max(axis=1, initial=0)
         for warp in np.flatnonzero(
-            latest > self._happens_before.of_cta(slot, self._happens_before.known[row].for_tensor_memory)
+            latest > self._happens_before.of_cta(slot, self._happens_before.observed[row].for_tensor_memory)
         ):
             reader, pending = slot * self._happens_before.warps + int(warp), latest[warp] == PENDING
             if pending or reader != row:
@@ -223,7 +223,7 @@ class TensorAccesses(OrderListener, Observer):
             earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
                 continue
-            if earlier.number in self._happens_before.known[row].operations:
+            if earlier.number in self._happens_before.observed[row].operations:
                 self._advise_fence(row, earlier, operation.what, operation.statement)
                 continue
             reader = self._access("reader", operation.statement, row, slot, columns)
@@ -241,13 +241,13 @@ class TensorAccesses(OrderListener, Observer):
 
     def tensor_freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
         """All reads and writes of the columns must happen before."""
-        span, known = slice(columns.start, columns.stop), self._happens_before.known[row]
+        span, observed = slice(columns.start, columns.stop), self._happens_before.observed[row]
         free = self._access("accessor", statement, row, slot, columns)
         uses: dict[int, Role] = {int(number): "reader" for number in np.unique(self.core_reader[slot][:, span])}
         uses |= {int(number): "writer" for number in np.unique(self.writer[slot][:, span])}
         for number, role in uses.items():
             earlier = self._happens_before.operations.get(number)
-            if earlier is not None and number not in known.operations:
+            if earlier is not None and number not in observed.operations:
                 used = self._access(role, earlier.statement, earlier.row, slot, columns)
                 self._freed_in_use(free, used, "The freeing warp has not waited for it", statement, earlier.cause)
         for reader, load, event in self._unordered_loads(row, slot, range(_BANDS), columns):
@@ -272,17 +272,17 @@ class TensorAccesses(OrderListener, Observer):
 
     def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
         operation, row = self._happens_before.operations[work.number], work.row
-        known = self._happens_before.known[row].operations
+        observed = self._happens_before.observed[row].operations
         for number in np.unique(self.writer[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._happens_before.operations.get(int(number))
-            if earlier is None or earlier.what == "tcgen05.st" or earlier.number in known:
+            if earlier is None or earlier.what == "tcgen05.st" or earlier.number in observed:
                 continue
             self._unfinished(
                 operation, earlier, columns, row, operation.slot, "writer", "writing", "tcgen05.commit of it"
             )
         for number in np.unique(self.core_reader[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._happens_before.operations.get(int(number))
-            if earlier is not None and earlier.number not in known:
+            if earlier is not None and earlier.number not in observed:
                 self._unfinished(
                     operation, earlier, columns, row, operation.slot, "reader", "reading", "tcgen05.commit of it"
                 )
@@ -290,8 +290,8 @@ class TensorAccesses(OrderListener, Observer):
 
     def tensor_stores_awaited(self, row: int, works: Sequence[AsyncWork]) -> None:
         numbers = [work.number for work in works]
-        self._happens_before.known[row].operations.update(numbers)
-        self._fences.known[row].update(numbers)
+        self._happens_before.observed[row].operations.update(numbers)
+        self._fences.observed[row].update(numbers)
         self._fences.accessed(row, numbers)
 
     def _unfinished(
@@ -323,7 +323,7 @@ class TensorAccesses(OrderListener, Observer):
             earlier = self._happens_before.operations.get(int(number))
             if earlier is None:
                 continue
-            if earlier.number not in self._happens_before.known[row].operations:
+            if earlier.number not in self._happens_before.observed[row].operations:
                 reader = self._access("reader", statement, row, slot, columns)
                 writer = self._access("writer", earlier.statement, earlier.row, slot, columns)
                 stored = earlier.what == "tcgen05.st"
@@ -367,7 +367,7 @@ class TensorAccesses(OrderListener, Observer):
 
     def _advise_fence(self, row: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
         """Advice: the manual requires the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out in places."""
-        if earlier.number not in self._fences.known[row]:
+        if earlier.number not in self._fences.observed[row]:
             access = self._findings.access("accessor", statement, row, space="tensor")
             other = self._findings.access("writer", earlier.statement, earlier.row, space="tensor")
             self._findings.report(

@@ -25,12 +25,12 @@ class TensorFences(OrderListener, Observer):
         self._leaked: dict[int, set[object]] = {}
         self.unfenced: set[object] = set()
         #: Operations whose completion the warp's tcgen05 instructions may rely on.
-        self.known: list[set[int]] = [set() for _ in range(rows)]
+        self.observed: list[set[int]] = [set() for _ in range(rows)]
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for row in (slots[:, None] * self._warps + np.arange(self._warps)).ravel().tolist():
-            if self.known[row]:
-                self.known[row] = set()
+            if self.observed[row]:
+                self.observed[row] = set()
             if self._fresh or self._leaked:
                 self.before_thread_sync(row)
 
@@ -49,7 +49,7 @@ class TensorFences(OrderListener, Observer):
 
     def retired(self, rows: range, numbers: set[int]) -> None:
         for row in rows:
-            self.known[row] -= numbers
+            self.observed[row] -= numbers
 
     def before_thread_sync(self, row: int) -> None:
         """tcgen05.fence::before_thread_sync, and commit: the warp's loads and stores come before what it releases."""
@@ -58,4 +58,4 @@ class TensorFences(OrderListener, Observer):
 
     def after_thread_sync(self, row: int, operations: set[int]) -> None:
         """tcgen05.fence::after_thread_sync: the warp's tcgen05 instructions come after all that happens before it."""
-        self.known[row] = set(operations)
+        self.observed[row] = set(operations)

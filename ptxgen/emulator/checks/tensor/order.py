@@ -54,7 +54,7 @@ class TensorOrder(Observer):
         """
         happens_before = self._happens_before
         operations, members = happens_before.operations, happens_before.members
-        clocks = happens_before.known[row].for_tensor_memory
+        clocks = happens_before.observed[row].for_tensor_memory
         found: list[int] = []
         for number in sorted(numbers & operations.keys() & intervals.keys()):
             other, clock = intervals[number]
@@ -91,4 +91,4 @@ class TensorOrder(Observer):
                 self._happens_before.before_thread_sync(row)
             else:
                 self._happens_before.after_thread_sync(row, self._waits.unfenced.get(row))
-                self._fences.after_thread_sync(row, self._happens_before.known[row].operations)
+                self._fences.after_thread_sync(row, self._happens_before.observed[row].operations)

@@ -29,8 +29,8 @@ class PairAllocation(Observer):
     def pair_allocates(self, row: int, peer: int, statement: Instruction) -> None:
         happens_before = self._happens_before
         first = peer % happens_before.size * happens_before.warps
-        known = happens_before.clocks[row, first : first + happens_before.warps].any()
-        if known or row // happens_before.warps in self._synchronized:
+        observed = happens_before.clocks[row, first : first + happens_before.warps].any()
+        if observed or row // happens_before.warps in self._synchronized:
             return
         allocator = self._findings.access("allocator", statement, row)
         self._findings.report(

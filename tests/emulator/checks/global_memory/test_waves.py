@@ -147,7 +147,7 @@ def test_knowledge_of_clusters_against_plain_vector_clocks() -> None:
     def begin(place: int) -> None:
         epochs.append(ClusterEpoch.begin(len(epochs), place, places, shared=True))
         for member in range(members):
-            for key in [key for key in alive if key[1] == member and epochs[key[0]].place == place]:
+            for key in [key for key in alive if key[1] == member and epochs[key[0]].slot == place]:
                 del alive[key]
             clocks = np.zeros(members, np.int64)
             clocks[member] = 1

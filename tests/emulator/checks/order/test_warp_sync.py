@@ -109,7 +109,7 @@ def test_old_intervals_are_dropped() -> None:
     narrow, rows = MaskedSyncs(), np.array([3])
     lane, other = np.array([20]), np.array([1])
     for number in range(20):
-        narrow.met(3, number, [0xFFFF])
+        narrow.groups_synchronize(3, number, [0xFFFF])
     assert [bool(narrow.unordered(3, lane, np.array([n]), other)[0]) for n in (0, 11, 12, 19)] == [
         False,
         False,
