@@ -28,7 +28,7 @@ STRONG_LOAD = "make the load strong: ld.relaxed with the scope of the atom.cas"
 
 
 class CasLoops(Observer):
-    """Finds which loads of the program these are, when first asked."""
+    """Finds which loads of the program these are, on first use."""
 
     def __init__(self) -> None:
         self._program: Program | None = None

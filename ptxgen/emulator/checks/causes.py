@@ -7,7 +7,7 @@ from collections.abc import Hashable
 #: One key, or several: a set relates findings, a single key makes all findings of a check that have it one.
 Cause = Hashable | frozenset[Hashable]
 
-#: Nobody can go on.
+#: No warp can proceed.
 DEADLOCK = ("deadlock",)
 #: Inits of mbarriers that no fence has shown to the async proxy.
 UNFENCED_INIT = ("unfenced init",)

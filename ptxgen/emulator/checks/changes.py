@@ -1,4 +1,4 @@
-"""Which lanes of a store change memory: writing again what is there races with nothing."""
+"""Which lanes of a store change memory: a store of the value already in memory races with nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def changing_lanes(
 ) -> NDArray[np.bool_]:
     """Which active lanes store something else than is in memory, or than a warp before them in the group stores there.
 
-    Where lanes of one warp hit the same place, the last one counts: what the others store is never there to see.
+    Where lanes of one warp store to the same bytes, the last one counts: the values of the others are never visible.
     """
     part = size // len(values)
     word = np.dtype(f"u{part}")
@@ -33,7 +33,7 @@ def changing_lanes(
     begins = starts(places_of)
     if begins.all():
         return active & (new != old).any(axis=-1)
-    # Lanes by place, then by warp: the last of each warp there, and that of the first warp for all others.
+    # Lanes by byte, then by warp: the last of each warp there, and that of the first warp for all others.
     last = np.r_[begins[1:] | (every[1:] // 32 != every[:-1] // 32), True]
     every, place = every[last], (np.cumsum(begins) - 1)[last]
     before = every[np.searchsorted(place, place)]

@@ -74,7 +74,7 @@ class _Kept:
 class Findings:
     """The findings of a launch: what ended it first, then the others in the order in which they came up.
 
-    Without `checks` there is only what ended it. `places` names warps, CTAs and memory.
+    Without `checks` there is only the cause of its end. `places` names warps, CTAs and memory.
     """
 
     def __init__(self, checks: bool = True) -> None:

@@ -1,13 +1,14 @@
 """Conflicts of threads' accesses to global memory: with those of other warps, of this CTA or not, and with copies.
 
-A store conflicts with an earlier access, a load with an earlier store, of which its warp does not know: through
+A store conflicts with an earlier access, a load with an earlier store, that does not happen before it: through
 barriers, mbarriers, or strong accesses (volatile, relaxed, acquire and release, atomics), which do not race with each
-other and publish what their warp knows. Weak accesses race with strong ones, unless the warp has seen what the strong
-one stored at that word by a strong load of it (PTX ISA 8.9.5, observation); a strong store after a weak load in the
-same CTA is left.
+other and publish what their warp has observed. Weak accesses race with strong ones, unless the warp has seen what the
+strong one stored at that word by a strong load of it (PTX ISA 8.9.5, observation); a strong store after a weak load in
+the same CTA is not reported.
 
 Lanes of one warp conflict that load what another one has stored, or store something else there, before they synchronize
-(`lane_accesses` says how). A store after another lane's load is left: the value may come from it through shuffles.
+(`lane_accesses` says how). A store after another lane's load is not reported: the value may come from it through
+shuffles.
 
 What bulk and tensor copies do is in `global_copies`.
 """
@@ -43,7 +44,7 @@ Mask = NDArray[np.bool_] | None
 
 
 class GlobalAccesses(Observer):
-    """What threads load and store, against the last events at the same places."""
+    """What threads load and store, against the last events at the same bytes."""
 
     def __init__(
         self,
@@ -116,7 +117,8 @@ class GlobalAccesses(Observer):
     ) -> None:
         """Warps load `size` bytes at these offsets (warps, 32) of the heap, or store them, weakly.
 
-        A store gives `same`, (warps, 32): which lanes change nothing. Writing again what is there is harmless.
+        A store gives `same`, (warps, 32): which lanes change nothing. A store of the value already in memory is
+        harmless.
         """
         events = self._events
         racing = mask if same is None else ~same if mask is None else mask & ~same
@@ -136,7 +138,7 @@ class GlobalAccesses(Observer):
                 if places.used:
                     self._compare(places.at(offsets, size) >> SHIFT, offsets, rows, racing, statement, what)
         if events.copies:
-            # What is there is not what a copy under way will write: all lanes count.
+            # Memory does not hold what a copy in flight will write: all lanes count.
             self._compare(events.copy_writer[_granules(offsets, size)], offsets, rows, mask, statement, what)
             if same is not None:
                 self._against_copies_that_read(
@@ -164,7 +166,7 @@ class GlobalAccesses(Observer):
     ) -> None:
         """Warps do the same by strong accesses: a load, a store, or an atomic operation, which is both.
 
-        Only the lanes `racing` change what is there; all do where it is None.
+        Only the lanes `racing` change memory; all do where it is None.
         """
         events = self._events
         grids = self._grids
@@ -190,7 +192,7 @@ class GlobalAccesses(Observer):
         table.keep(active, size, entries.ravel() if mask is None else entries[mask])
         if not writes:
             return
-        for places in kinds[1:]:  # weak stores stay: who does not know of them races with them still
+        for places in kinds[1:]:  # weak stores stay: warps unordered with them still race with them
             places.forget(active, size)
         if events.copies:
             copies = events.copy_writer[_granules(offsets, size)]
@@ -222,7 +224,7 @@ class GlobalAccesses(Observer):
     def _keep_load(
         self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries
     ) -> None:
-        """Loads come instead of those that their warps know of; others stay as earlier ones."""
+        """Loads replace those that happen before them; others stay as earlier ones."""
         reader, earlier = self._events.reader, self._events.earlier
         before = reader.at(offsets, size) if reader.used else None
         ascending = self._keep(reader, offsets, mask, size, entries)
@@ -249,7 +251,7 @@ class GlobalAccesses(Observer):
         statement: Statement,
         again: NDArray[np.bool_] | None,
     ) -> None:
-        """Of what several lanes of a warp store to the same place, at once or the same again, none is remembered."""
+        """Where several lanes of a warp store to the same bytes, at once or the same value again, no lane is kept."""
         writer = self._events.writer
         ascending = self._keep(writer, offsets, mask, size, entries)
         if not ascending:
@@ -257,7 +259,7 @@ class GlobalAccesses(Observer):
             overlapping = after != entries[..., None]
             if mask is not None:
                 overlapping &= mask[..., None]
-            if len(rows) > 1 and overlapping.any():  # lanes of several warps that store to the same place at once
+            if len(rows) > 1 and overlapping.any():  # lanes of several warps store to the same bytes at once
                 self._compare(np.where(overlapping, after >> SHIFT, 0), offsets, rows, racing, statement, "store")
             overlapping &= after >> SHIFT == (entries >> SHIFT)[..., None]
             self._forget_lanes(offsets, size, entries, overlapping)
@@ -270,7 +272,7 @@ class GlobalAccesses(Observer):
             self._events.writer.keep_some(offsets, size, nobody, chosen)
 
     def _keep(self, places: Places, offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries) -> bool:
-        """Remember entries, (warps, 32): of those that meet the first stays. Whether none can, as they ascend."""
+        """Keep entries, (warps, 32): of those that overlap the first stays. Whether none can, as they ascend."""
         at, given = (offsets.ravel(), entries.ravel()) if mask is None else (offsets[mask], entries[mask])
         places.keep(at[::-1], size, given[::-1])
         return bool((at[1:] > at[:-1]).all())
@@ -278,7 +280,7 @@ class GlobalAccesses(Observer):
     # What races.
 
     def _unordered(self, events: Events, rows: NDArray[np.int64], racing: Mask) -> NDArray[np.bool_] | None:
-        """Which of these events, (warps, 32, places), by other warps than `rows`, those do not know; None: none."""
+        """Which of these events, (warps, 32, places), by other warps are unordered with `rows`; None: none."""
         suspect = events != 0
         if racing is not None:
             suspect &= racing[..., None]
@@ -316,7 +318,7 @@ class GlobalAccesses(Observer):
         statement: Statement,
         what: str,
     ) -> None:
-        """Report accesses among these events, (warps, 32, places), that the warps do not know."""
+        """Report accesses among these events, (warps, 32, places), with which the warps are unordered."""
         unordered = self._unordered(events, rows, racing)
         if unordered is not None:
             self._report_all(unordered, events, offsets, rows, statement, what)
@@ -347,7 +349,7 @@ class GlobalAccesses(Observer):
         statement: Statement,
         what: str,
     ) -> None:
-        """Strong stores that the warps do not know, and have not seen at that word either."""
+        """Strong stores unordered with the warps, which have not observed them at that word either."""
         events = self._events.strong.at(offsets, size) >> SHIFT
         unordered = self._unordered(events, rows, racing)
         if unordered is None:
@@ -372,7 +374,7 @@ class GlobalAccesses(Observer):
         statement: Statement,
         what: str,
     ) -> NDArray[np.bool_] | None:
-        """Report stores by other lanes of the same warp that a lane does not know; which are met, racing or not."""
+        """Report stores by other lanes of the same warp that are unordered with a lane; gives those that overlap."""
         lane = entries & NOBODY
         overlapping = (lane != _LANES[:, None]) & (lane != NOBODY) & (entries != 0)
         if mask is not None:
@@ -412,7 +414,7 @@ class GlobalAccesses(Observer):
         statement: Statement,
         what: str,
     ) -> None:
-        """Report copies that may still read what is overwritten."""
+        """Report copies that may still read the overwritten bytes."""
         suspect = events != 0
         if racing is not None:
             suspect &= racing[..., None]

@@ -1,10 +1,11 @@
 """Conflicts of bulk and tensor copies in global memory: with each other, and with what threads load and store.
 
-A copy is ordered after what its issuing thread has observed. A copy from global memory is over for who knows of its
-completion on its mbarrier; one to global memory for its own thread from cp.async.bulk.wait_group (without .read) on,
-and for others that synchronize with it after that (PTX ISA 9.7.9.25.6.2). What threads have stored in the generic proxy
-needs a fence.proxy.async before a copy reads it, or a reduction adds to it (9.7.9.25.2); the other way round the
-completion is one. Reductions are relaxed operations (9.7.9.25.4.2, 9.7.9.25.5.3): they do not race with each other.
+A copy is ordered after what its issuing thread has observed. A copy from global memory is ordered before what observes
+its completion on its mbarrier; one to global memory for its own thread from cp.async.bulk.wait_group (without .read)
+on, and for others that synchronize with it after that (PTX ISA 9.7.9.25.6.2). What threads have stored in the generic
+proxy needs a fence.proxy.async before a copy reads it, or a reduction adds to it (9.7.9.25.2); in the opposite
+direction the completion is such a fence. Reductions are relaxed operations (9.7.9.25.4.2, 9.7.9.25.5.3): they do not
+race with each other.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class GlobalCopies(Observer):
         self._overlaps.end()
 
     def read(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> None:
-        """A copy that warp `row` asks for reads these granules of the heap."""
+        """A copy that warp `row` issues reads these granules of the heap."""
         events, granules = self._events, self._inside(granules)
         self._grids.copy(row, granules, operation.what, operation.statement, writes=False)
         for event in (*events.writer.events(granules), *events.strong.events(granules)):
@@ -123,13 +124,13 @@ class GlobalCopies(Observer):
         self._events.strong_reader.keep(granules * GRANULE, GRANULE, np.repeat(event << SHIFT | NOBODY, len(granules)))
 
     def waited(self, row: int, stamps: list[int]) -> None:
-        """A warp has waited for its copies to global memory to be over."""
+        """A warp has waited for the completion of its copies to global memory."""
         clock = self._happens_before.clock(row)
         for stamp in stamps:
             self._events.settle(stamp, clock)
 
     def _inside(self, granules: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the heap: others are a fault of the copy when it comes to them."""
+        """Those of the heap: the copy faults when it reaches others."""
         return granules[(granules >= 0) & (granules < len(self._events.copy_writer))]
 
     def _against_stores(

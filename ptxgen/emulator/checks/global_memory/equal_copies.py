@@ -1,7 +1,7 @@
-"""Copies to the same place of global memory that nothing orders: do they store the same bytes?
+"""Unordered copies to the same global memory: whether they store the same bytes.
 
-racecheck of compute-sanitizer calls such a pair a hazard that changes nothing. Only when both copies are over are their
-bytes known, so what is found waits for that.
+racecheck of compute-sanitizer calls such a pair a hazard that changes nothing. The bytes are available only when both
+copies are complete, so the finding waits for that.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE
 from ptxgen.emulator.memory import GlobalMemory
 
-#: Told whether the bytes are equal.
+#: Called with whether the bytes are equal.
 Report = Callable[[bool], None]
 
 
 @dataclass(slots=True, eq=False)
 class _Pair:
-    """Two copies: granules of both, the numbers of those under way, what was there after the first of them."""
+    """Two copies: granules of both, the numbers of those in flight, the bytes after the first of them."""
 
     granules: NDArray[np.int64]
     under_way: set[int]
@@ -30,7 +30,7 @@ class _Pair:
 
 
 class OverlappingCopies:
-    """Pairs of copies to global memory, by the numbers of their asynchronous work, until both are over."""
+    """Pairs of copies to global memory, by the numbers of their asynchronous work, until both are complete."""
 
     def __init__(self, memory: GlobalMemory) -> None:
         self._memory = memory
@@ -48,7 +48,7 @@ class OverlappingCopies:
         self._pairs.append(_Pair(granules, under_way, before, report))
 
     def completes(self, number: int) -> None:
-        """A copy is over."""
+        """A copy completes."""
         if number not in self._under_way:
             return
         self._under_way.discard(number)
@@ -62,7 +62,7 @@ class OverlappingCopies:
                 pair.report(bool((pair.before == now).all()))
 
     def end(self) -> None:
-        """The launch ends: of copies that are still under way nothing is known."""
+        """The launch ends: copies still in flight count as different."""
         for pair in self._pairs:
             pair.report(False)
         self._pairs.clear()

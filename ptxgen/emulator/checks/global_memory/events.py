@@ -1,4 +1,4 @@
-"""Which accesses each place of global memory has seen last: what the checks of threads and of copies share.
+"""The last accesses to each byte of global memory: what the checks of threads and of copies share.
 
 An event is a warp's accesses by one instruction in one of its intervals, or one asynchronous copy. Threads' accesses
 are kept by `Places`, those of copies for each granule of 16 bytes, where they touch all of it. Of several loads since a
@@ -54,7 +54,7 @@ class Kind(NamedTuple):
 
 
 class GlobalEvents:
-    """The last writer and reader of each place, by event; 0 is none."""
+    """The last writer and reader of each byte, by event; 0 is none."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class GlobalEvents:
         self._happens_before, self._cas_loops, self._findings = happens_before, cas_loops, findings
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
-        #: By threads: weak stores, the last weak loads and earlier ones that those who loaded last did not know of.
+        #: By threads: weak stores, the last weak loads and earlier ones that are unordered with them.
         self.writer, self.reader, self.earlier = (Places(bytes) for _ in range(3))
         #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
         self.strong, self.strong_reader = Places(bytes), Places(bytes)
         #: By asynchronous copies, for each granule.
         granules = -(-bytes // GRANULE)
         self.copy_writer, self.copy_reader = np.zeros(granules, np.int32), np.zeros(granules, np.int32)
-        #: Of each event: its warp (`HappensBefore.actors`), in which of its intervals it is over, the interval of its
+        #: Of each event: its warp (`HappensBefore.actors`), in which of its intervals it completes, the interval of its
         #: lanes, its kind, and of a copy to shared memory its number among the asynchronous operations.
         self.actor, self.clock = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
         self.lanes, self.operation = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
@@ -102,7 +102,7 @@ class GlobalEvents:
         self.copy_writer, self.copy_reader = np.r_[self.copy_writer, missing], np.r_[self.copy_reader, missing]
 
     def forget_granules(self, granules: NDArray[np.int64]) -> None:
-        """A copy has written whole granules: it is what later accesses meet."""
+        """A copy has written whole granules: later accesses are compared with it."""
         for places in self.of_threads:
             places.forget_granules(granules)
         self.copy_reader[granules] = 0
@@ -126,7 +126,7 @@ class GlobalEvents:
         return np.arange(last[3], last[3] + len(rows), dtype=np.int32)
 
     def of_copy(self, row: int, clock: int, statement: Statement, what: str, operation: int = 0) -> int:
-        """An event for an asynchronous copy that a warp has asked for."""
+        """An event for an asynchronous copy that a warp has issued."""
         event = self._add(1, statement, what)
         self.actor[event], self.clock[event], self.operation[event] = self._happens_before.actor(row), clock, operation
         self.copies = True
@@ -137,7 +137,7 @@ class GlobalEvents:
         return self._before + event
 
     def settle(self, stamp: int, clock: int) -> None:
-        """A warp has waited for a copy of its: it is over in this interval."""
+        """A warp has waited for one of its copies: it completes in this interval."""
         if stamp >= self._before:
             self.clock[stamp - self._before] = clock
 

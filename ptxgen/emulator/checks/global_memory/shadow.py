@@ -1,6 +1,6 @@
-"""Which threads have accessed each place of global memory last: for each two bytes, and for single ones where needed.
+"""Shadow memory of global memory: the last accesses by threads to each two bytes, and to single ones where needed.
 
-An entry names an event (`global_events`) and the lane of its warp; 0 is none.
+An entry names an event (`events`) and the lane of its warp; 0 is none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BOTH = np.int64(1 << 32 | 1)
 
 
 class Places:
-    """The last entry of each place."""
+    """The last entry of each two bytes, or of a single one."""
 
     def __init__(self, bytes: int) -> None:
         self._halves = np.zeros(-(-bytes // GRANULE) * (GRANULE // HALF), np.int32)
@@ -37,8 +37,8 @@ class Places:
                 self._bytes = np.concatenate([self._bytes, np.zeros(missing * HALF, np.int32)])
 
     def at(self, offsets: NDArray[np.int64], size: int) -> Entries:
-        """Those that accesses of `size` bytes meet: the shape of `offsets`, and a last axis, of one where each access
-        meets one entry alone.
+        """The entries of the bytes that accesses of `size` bytes touch: the shape of `offsets`, and a last axis, of
+        length 1 where each access has one entry.
         """
         if size < WORD:
             found = self._halves[offsets // HALF][..., None]

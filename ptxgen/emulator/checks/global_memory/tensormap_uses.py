@@ -28,7 +28,7 @@ _BYTES = 128
 
 @dataclass(slots=True)
 class _Use:
-    """A copy that reads a map; `read` is the epoch of its warp from which on the map is known to have been read."""
+    """A copy that reads a map; `read` is the epoch of its warp from which on the map has certainly been read."""
 
     work: AsyncWork
     read: int | None = None

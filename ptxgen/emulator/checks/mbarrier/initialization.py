@@ -13,7 +13,7 @@ from ptxgen.syntax import Statement
 
 
 class Initialization(Observer):
-    """Reports who uses an mbarrier too early."""
+    """Reports uses of an mbarrier before its init is visible."""
 
     def __init__(self, happens_before: HappensBefore, order: MbarrierOrder, findings: Findings) -> None:
         self._happens_before, self._order, self._findings = happens_before, order, findings

@@ -34,7 +34,7 @@ class Phases(Observer):
         self._rounds: WeakKeyDictionary[MBarrier, _Rounds] = WeakKeyDictionary()
         #: The phase in which each mbarrier was at the first arrival of the present instruction of a warp.
         self._arriving: dict[MBarrier, int] = {}
-        #: Whether an arrival or a wait was relaxed: it orders in time what clocks do not know of.
+        #: Whether an arrival or a wait was relaxed: it orders in time, but no clock has that order.
         self._relaxed = False
 
     def mbarriers_updated(

@@ -104,7 +104,7 @@ class StaleWaits:
             yield from self._mbarriers[slot].values()
 
     def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
-        """The first phase whose completion orders an event; None if none is known to."""
+        """The first phase whose completion orders an event; None if none does."""
         epoch = self._happens_before.observed[row].epoch
         clocks, given = self._order.of(barrier), self._happens_before.given
         if any(event.is_before(given.get(signal), epoch) for signal in barrier.under_way):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Announced:
-    """The expect_tx of a phase, by warp and its interval, and whether an arrival is known to follow one of them."""
+    """The expect_tx of a phase, by warp and its interval, and whether an arrival is ordered after one of them."""
 
     open: list[tuple[int, int]] = field(default_factory=list)
     closed: bool = False

@@ -1,6 +1,6 @@
-"""Who uses a barrier of a CTA, and from where. PTX ISA 9.7.13.1.
+"""The warps that use a barrier of a CTA, and their instructions. PTX ISA 9.7.13.1.
 
-A barrier has no memory of who should come: it counts threads. So a warp may arrive for the next generation only after
+A barrier counts threads, and does not record which ones. So a warp may arrive for the next generation only after
 all arrivals of the one before, and __syncthreads in a branch pairs with whichever bar.sync the other threads reach.
 """
 
@@ -21,7 +21,9 @@ from ptxgen.syntax import Instruction
 
 @dataclass(slots=True)
 class _Generation:
-    """The arrivals that complete a barrier once: by warp its epoch and where, and the sites of those of a whole CTA."""
+    """The arrivals that complete a barrier once: by warp its epoch and instruction, and the sites of those of a whole
+    CTA.
+    """
 
     clocks: dict[int, int] = field(default_factory=dict)
     statements: dict[int, Instruction] = field(default_factory=dict)
@@ -30,14 +32,14 @@ class _Generation:
 
 class BarrierUses(Observer):
     """Compares each arrival with the generation before, and the sites of one generation; `present` (warps, 32) are the
-    threads that have not exited, `live` those that there were.
+    threads that have not exited, `live` those at launch.
     """
 
     def __init__(
         self, happens_before: HappensBefore, present: NDArray[np.bool_], live: NDArray[np.bool_], findings: Findings
     ) -> None:
         self._happens_before, self._present, self._live, self._findings = happens_before, present, live, findings
-        #: By slot and number: who arrives now, and who has arrived in the generation before.
+        #: By slot and number: the arrivals of the current generation, and those of the one before.
         self._now: dict[tuple[int, int], _Generation] = {}
         self._before: dict[tuple[int, int], _Generation] = {}
 

@@ -65,7 +65,7 @@ class _Phases:
     executed: dict[int, int] = field(default_factory=dict)
 
     def release(self, released: VectorClock) -> None:
-        """Who waits for this phase acquires this."""
+        """Waits for this phase acquire this."""
         if self.arriving is None:
             self.arriving = released.copy()
         else:
@@ -73,7 +73,7 @@ class _Phases:
 
 
 class ClusterBarrierClocks(Observer):
-    """Orders who waits for a phase of a cluster's barrier after those whose arrivals release."""
+    """Orders waits for a phase of a cluster's barrier after the arrivals that release."""
 
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
@@ -96,8 +96,8 @@ class ClusterBarrierClocks(Observer):
     def cluster_arrives(
         self, row: int, lanes: Lanes, phase: int, statement: Statement, *, relaxed: bool, unwaited: bool
     ) -> None:
-        """A relaxed arrival releases what the warp's last fence has. To arrive without having waited is legal for who
-        has otherwise observed that all have arrived in the last phase.
+        """A relaxed arrival releases what the warp's last fence has. To arrive without having waited is legal if the
+        warp has otherwise observed that all have arrived in the last phase.
         """
         happens_before, members = self._happens_before, self._happens_before.members
         phases, first = self._of(row), row - row % members

@@ -1,4 +1,4 @@
-"""clusterlaunchcontrol: nobody asks again who has seen a refusal. PTX ISA 9.7.13.17."""
+"""clusterlaunchcontrol: no request may follow an observed refusal. PTX ISA 9.7.13.17."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class _Search:
 
 
 class RemoteClocks:
-    """Clocks of the warps of other clusters, which nobody changes any more."""
+    """Clocks of the warps of other clusters, which are not changed any more."""
 
     __slots__ = ("__weakref__", "_joined", "_latest", "_released", "_search", "slots")
 

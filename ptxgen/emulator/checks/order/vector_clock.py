@@ -53,8 +53,8 @@ class VectorClock:
     operations: set[int] = field(default_factory=set)
     remote: RemoteClocks | None = None
     tensor: NDArray[np.int64] | None = None
-    #: What fences cover, by the width of their scope: strong stores that come after publish it. Nobody changes
-    #: that, nor what is unacquired, any more: there comes another instead.
+    #: What fences cover, by the width of their scope: strong stores that come after publish it. Neither this
+    #: nor `unacquired` is changed in place: a new one replaces it.
     covered: dict[int, VectorClock] = field(default_factory=dict)
     unacquired: VectorClock | None = None
     sequenced: VectorClock | None = None
@@ -143,7 +143,7 @@ class VectorClock:
             self.join_sequenced(other.sequenced)
 
     def join_sequenced(self, other: VectorClock) -> None:
-        """Strong loads must see this too: clocks that nobody changes any more."""
+        """Strong loads must see this too: clocks that are not changed any more."""
         mine = self.sequenced
         if mine is None:
             self.sequenced = other

@@ -26,7 +26,7 @@ BARRIER_SHARED = _check(
     title="barrier shared without order",
     section="9.7.13.1",
     rule="A warp must not arrive at a barrier before all threads that the generation before counts have arrived there.",
-    why="A barrier counts threads, whoever they are. Where two groups of warps use one number, or a warp arrives "
+    why="A barrier counts threads, not which ones. Where two groups of warps use one number, or a warp arrives "
     "twice, arrivals are counted in the wrong generation: some warps go on too early, others wait for ever.",
     fix="give each group of warps a barrier number of its own",
     example="@%first bar.sync 1, 64;      // warps 0 and 1\n"

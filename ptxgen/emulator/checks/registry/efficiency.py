@@ -1,4 +1,4 @@
-"""Advice on speed, which comes only where it is asked for (`advice=TIMES`), of kernels without errors."""
+"""Advice on speed, which is given only on request (`advice=TIMES`), of kernels without errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNCOALESCED_ACCESS = _check(
     title="uncoalesced access",
     rule="Lanes of a warp touch more sectors of 32 bytes of global memory than their bytes would fill.",
     why="Memory moves whole sectors. Where other instructions use the rest of a sector caches may help; that is not "
-    "counted. Two loads that a compiler interleaves take twice what they need: ask for 2.5 to leave them out." + _WHEN,
+    "counted. Two loads that a compiler interleaves take twice what they need: request 2.5 to leave them out." + _WHEN,
     fix="let neighboring lanes access neighboring addresses: change the layout, or go through shared memory",
     example="mad.wide.u32 %address, %lane, 1024, %in;      // fixed: 4 instead of 1024\nld.global.u32 %value, "
     "[%address];",

@@ -203,7 +203,7 @@ MBARRIER_PARITY = _check(
     rule="A wait must name the parity of the next phase for its warp: try_wait.parity with p succeeds once the current "
     "phase has the other parity. Reported in place of a race if a wait with the wrong parity explains it, and in a "
     "deadlock if the next phase is over but the wait is for a later one.",
-    why="A wait knows a phase by its parity alone, so a wrong one succeeds at once, or never. Before the first phase, "
+    why="A wait names only the parity of a phase, so a wrong one succeeds at once, or never. Before the first phase, "
     "parity 1 counts as completed.",
     fix="keep a parity per mbarrier, or per round of a ring, and flip it after each wait; start with 0 to wait for the "
     "first phase, with 1 where the wait is to pass at first, as a producer's wait for an empty stage",

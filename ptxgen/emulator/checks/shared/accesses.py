@@ -310,7 +310,7 @@ class SharedAccesses(Observer):
         changed: Masks | None = None,
     ) -> None:
         """A warp's own store to some bytes of each granule. Those of them that are `changed` (all by default) may race:
-        writing again what is there is harmless, and compilers do it where several warps hold the same value.
+        a store of the value already in memory is harmless, and compilers do it where several warps hold the same value.
         """
         slot = row // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
@@ -337,7 +337,7 @@ class SharedAccesses(Observer):
         *,
         writes: bool,
     ) -> None:
-        """Lanes of a warp that know only this access bytes; `read` or `write` follows for all its lanes."""
+        """Lanes of a warp with the clock `observed` access bytes; `read` or `write` follows for all its lanes."""
         access = AsyncOperation(0, "store" if writes else "load", statement, slot)
         self._against_writers(access, row, slot, granules, masks, "overwrites" if writes else "reads", observed)
         if writes:
@@ -390,7 +390,7 @@ class SharedAccesses(Observer):
         observes: bool,
     ) -> None:
         """Lanes of these warps make strong accesses of `size` bytes at offsets of slots' memories, and where they write
-        some are `changing` what is there. All arrays are (lanes,); the last lane to write counts, or where reading it
+        some are `changing` it. All arrays are (lanes,); the last lane to write counts, or where reading it
         `observes` what others have written, and which is last is open, none. The slot of `access` does not count.
         """
         self._happens_before.statements.setdefault(access.statement.line, access.statement)

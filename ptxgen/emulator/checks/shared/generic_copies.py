@@ -26,7 +26,7 @@ _STORES = frozenset(["st.async", "red.async"])
 @dataclass(slots=True)
 class _Copy:
     """What a warp writes: offsets of the lanes, bytes of each, the granules, and the interval in which it counts as
-    stored for who waits for an mbarrier (None: no mbarrier gets an arrival for it).
+    stored for waits on an mbarrier (None: no mbarrier gets an arrival for it).
     """
 
     offsets: NDArray[np.int64]
@@ -36,11 +36,11 @@ class _Copy:
 
 
 class GenericCopies(Observer):
-    """Until somebody has waited for what is under way, nobody may touch what it writes."""
+    """No thread may access the destination of a copy in flight before a wait for it."""
 
     def __init__(self, happens_before: HappensBefore, lanes: LaneAccesses, shared: SharedAccesses) -> None:
         self._happens_before, self._lanes, self._shared = happens_before, lanes, shared
-        #: As long as somebody may wait for the work.
+        #: As long as a thread may wait for the work.
         self._copies: WeakKeyDictionary[AsyncWork, _Copy] = WeakKeyDictionary()
 
     def copies_issued(
@@ -65,8 +65,8 @@ class GenericCopies(Observer):
             self._lanes.copied(row, work.slot, np.flatnonzero(work.lanes), copy.offsets, copy.size)
 
     def copies_arrive_later(self, row: int, works: Sequence[AsyncWork], signal: Signal) -> None:
-        """Who waits for the phase has also observed what the warp had done when it asked for the arrival, but for what
-        it stored in this interval: PTX promises the copies alone (9.7.13.15.17).
+        """A wait for the phase also acquires what the warp had done when it executed cp.async.mbarrier.arrive, except
+        its stores of this interval: PTX orders the copies alone (9.7.13.15.17).
         """
         clock = self._happens_before.clock(row)
         self._shared.races.copies_published(row, clock)
@@ -81,7 +81,7 @@ class GenericCopies(Observer):
             self._shared.copied(row, copy.granules, None, copy.clock)
 
     def async_store_issued(self, work: AsyncWork, offsets: NDArray[np.int64], size: int, signal: Signal) -> None:
-        """Who waits for the mbarrier has also observed what the thread had, though PTX orders the store alone."""
+        """A wait for the mbarrier also acquires what the thread had, though PTX orders the store alone."""
         granules, masks = granules_of(offsets, size)
         if work.what == "red.async":
             self._shared.reduce(work.row, granules, masks, work.statement, work.slot)

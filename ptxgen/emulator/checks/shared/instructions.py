@@ -60,7 +60,7 @@ class SharedInstructions(Observer):
         self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
         if access.places.slots is not None:
-            # It comes in place of what it observes; with random turns the last one is not known.
+            # It replaces what it observes; with random turns the last one is undetermined.
             observes = returns and self._random_turns
             self.strong(access, access.active, "atomic operation", reads=uses, observes=observes)
 
@@ -85,7 +85,7 @@ class SharedInstructions(Observer):
         self._shared.read(row, granules, masks, statement)
 
     def weak(self, access: MemoryAccess, changing: Lanes | None) -> None:
-        """Weak loads, or stores of lanes of which some are `changing` what is there; the others race with nothing."""
+        """Weak loads, or stores of lanes of which some are `changing` memory; the others race with nothing."""
         rows, _, _, places, size, statement, _ = access
         slots, inside, active = places.slots, places.inside, access.active
         assert slots is not None
@@ -130,9 +130,9 @@ class SharedInstructions(Observer):
         reads: bool = False,
         observes: bool = False,
     ) -> None:
-        """Strong accesses do not race with each other, and with nothing where they are not `changing` what is there.
+        """Strong accesses do not race with each other, and with nothing where they are not `changing` memory.
 
-        `reads`: what is there goes into the result. `observes`: the warp sees what others have stored (red does not).
+        `reads`: the result depends on the old value. `observes`: the warp sees what others have stored (red does not).
         """
         rows, _, _, places, size, statement, _ = access
         slots, inside, lanes = places.slots, places.inside, np.flatnonzero(active)

@@ -1,14 +1,14 @@
 """Conflicts of accesses to shared memory among the lanes of one warp.
 
-A warp is in one lane interval after the other. The next begins where its lanes synchronize, which bar.warp.sync
-(9.7.13.2) and barriers of the CTA and the cluster do, and where the warp learns what it has itself released in this
+A warp is in one lane interval after the other. The next begins where its lanes synchronize, by bar.warp.sync
+(9.7.13.2) or a barrier of the CTA or the cluster, and where the warp acquires what it has itself released in this
 one. shfl.sync, vote.sync, match.sync, redux.sync, elect.sync and the collective .sync.aligned instructions wait for all
 lanes, but order no memory accesses. Two lanes conflict that access the same word in one interval, in different
 instructions, one of them storing something new there. So does an asynchronous operation that one lane issues with what
 other lanes have accessed.
 
-Where only some lanes synchronize, by a narrower mask, the warp begins another interval too, but the others do not know
-what was done in the one before (`narrow_meetings`).
+Where only some lanes synchronize, by a narrower mask, the warp begins another interval too, but the others stay
+unordered with the one before (`warp_sync`).
 
 Kept for each word: the last store and the last load. A word has four bytes, or once there are narrower accesses as few
 as the narrowest. So a race may be missed; none is invented.
@@ -72,7 +72,7 @@ class LaneAccesses(OrderListener):
         self._next = slots * warps + 1
         #: The lanes that have stored in the interval of `_stored`, as bits.
         self._storers = np.zeros(slots * warps, np.uint32)
-        #: The lanes that have loaded since their warp last waited for a product, and in which interval.
+        #: The lanes that have loaded since their warp last waited for an MMA, and in which interval.
         self._loaders, self._loading = np.zeros(slots * warps, np.uint32), np.zeros(slots * warps, np.int64)
         self._releases, self._fences, self._returns = PartialReleases(), PartialReleases(), PartialReleases()
         self.narrow = MaskedSyncs()
@@ -132,7 +132,7 @@ class LaneAccesses(OrderListener):
             self._store(rows, words, events, statement, changing[active], bits_of(active))
 
     def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> None:
-        """Strong stores: whoever accesses the words later is not behind the weak accesses of before."""
+        """Strong stores: a later access to the words no longer conflicts with earlier weak ones."""
         words, _ = self._places(slots, inside, active, size, None)
         self._writer[words] = self._reader[words] = 0
 
@@ -149,13 +149,13 @@ class LaneAccesses(OrderListener):
             self._load(rows, words, events, statement, np.array([1 << lane], np.uint32))
 
     def product_awaited(self, row: int) -> None:
-        """All lanes of a warp have waited for a wgmma.mma_async together, so that they have loaded what they had to:
+        """All lanes of a warp have waited for a wgmma.mma_async together, so all their loads for it are complete:
         DeepGEMM's kernels let one lane give the stage back then.
         """
         self._loading[row] = 0
 
     def copied(self, row: int, slot: int, lanes: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> None:
-        """Each of these lanes of a warp knows that its cp.async to an offset is done: it counts as its store."""
+        """Each of these lanes of a warp has observed its cp.async complete: it counts as a store of the lane."""
         words = (slot * self._words + offsets // self._word)[:, None] + np.arange(size // self._word)
         self._writer[words] = (int(self.interval[row]) << _SHIFT | lanes)[:, None]
         self._stores_of(np.array([row]), np.bitwise_or.reduce(np.left_shift(np.uint32(1), lanes.astype(np.uint32))))
@@ -244,7 +244,7 @@ class LaneAccesses(OrderListener):
                 self._report(found, "reader", "writer", self.stores, statement)
         if self._releases.parts:
             self._unreleased(rows, words, events, False, statement)
-        if ".sync" in statement.opcode:  # lanes that go on from ldmatrix know that all have loaded
+        if ".sync" in statement.opcode:  # ldmatrix returns when all lanes have loaded
             return
         before = self._reader[words]
         shared = (before >> _SHIFT == events >> _SHIFT) & (before != events)
@@ -280,12 +280,12 @@ class LaneAccesses(OrderListener):
         given = np.where(again, 0, events)
         self._writer[words] = given
         other = self._writer[words] != given
-        if other.any():  # lanes that store to the same word at once: nobody's
+        if other.any():  # several lanes store to the same word at once: no lane counts
             self._writer[words[other]] = 0
         self._stores_of(rows, lanes)
 
     def _recent(self, accessed: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
-        """Whether lanes of some of these warps may not know of accesses by others of theirs."""
+        """Whether lanes of some of these warps may be unordered with accesses by others of the same warp."""
         return bool((accessed[rows] == self.interval[rows]).any()) or self.narrow.any(rows)
 
     def _conflict(
@@ -296,7 +296,7 @@ class LaneAccesses(OrderListener):
         before: NDArray[np.int64],
         chosen: NDArray[np.bool_] | None,
     ) -> _Conflict | None:
-        """Where an event by another lane is that the lane does not know: the first of them among the chosen lanes."""
+        """The first event by another lane with which one of the chosen lanes is unordered."""
         hit = (before >> _SHIFT == events >> _SHIFT) & (before != events)
         if self.narrow.any(rows):
             lanes, intervals, others = events & _SEVERAL - 1, before >> _SHIFT, before & (1 << _SHIFT) - 1
@@ -455,5 +455,5 @@ class LaneAccesses(OrderListener):
 
 
 def _lane(lane: int) -> int | None:
-    """The bit of an event's lane; None where several are meant."""
+    """The bit of an event's lane; None where it stands for several."""
     return None if lane == _SEVERAL else 1 << lane

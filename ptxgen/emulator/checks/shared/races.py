@@ -54,13 +54,13 @@ class SharedRaces:
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: What copies, by number, write while another copy may be writing it.
         self.written_at_once: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
-        #: By actor, the intervals that cp.async.mbarrier.arrive ended: who waits for it has observed the copies alone.
+        #: By actor, the intervals that cp.async.mbarrier.arrive ended: a wait for it acquires the copies alone.
         self.only_copies: dict[int, set[int]] = {}
         #: Lines of the cp.async and st.async instructions that have run.
         self.copy_lines: dict[int, str] = {}
 
     def copies_published(self, row: int, clock: int) -> None:
-        """A warp asks for an arrival once its cp.async are over, which ends an interval."""
+        """cp.async.mbarrier.arrive by a warp, which ends its interval."""
         self.only_copies.setdefault(self._happens_before.actor(row), set()).add(clock)
 
     def _against_unpublished(
@@ -137,7 +137,7 @@ class SharedRaces:
         verb: str,
         observed: VectorClock,
     ) -> None:
-        """Asynchronous operations on these granules (numbers; 0: none) whose completion is not in `known`."""
+        """Asynchronous operations on these granules (numbers; 0: none) whose completion is not in `observed`."""
         for number in distinct(numbers).tolist():
             if number and number not in observed.operations:
                 earlier = self._happens_before.operations.get(number)
@@ -169,7 +169,7 @@ class SharedRaces:
         *,
         loads: bool = False,
     ) -> None:
-        """The last `accesses` of other warps to these bytes that are unordered with `known`."""
+        """The last `accesses` of other warps to these bytes that are unordered with `observed`."""
         what = "load" if loads else "store"
         happens_before = self._happens_before
         late = accesses.unordered(slot, row % happens_before.members, granules, masks, observed.clocks)

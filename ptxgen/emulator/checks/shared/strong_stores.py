@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.memory.granules import GRANULE, Masks
 
-#: Who knows what: the clocks of warps of a cluster.
+#: The clocks of warps of a cluster.
 _Clocks = NDArray[np.int64]
 
 
@@ -102,7 +102,7 @@ class StrongStores:
         at: NDArray[np.int64],
     ) -> bool:
         """Whether `unordered` has something for many warps: by access the slot, the warp, a granule and its bytes, and
-        which of the `known` it has.
+        which of the `observed` clocks are its.
         """
         if not self._used[slots].any():
             return False

@@ -54,7 +54,7 @@ def _load_fix(event: Event, load: Statement | None) -> str | None:
 
 
 def _unordered_load(event: Event) -> str:
-    """What is missing after a load that an access does not come after."""
+    """Why a load and a later access are unordered."""
     if event.clock == PENDING:
         return "No tcgen05.wait::ld follows the load"
     return "The two warps have not synchronized since the load"
@@ -366,7 +366,7 @@ class TensorAccesses(OrderListener, Observer):
         return next((at for each, at in loads if each.start < columns.stop and columns.start < each.stop), None)
 
     def _advise_fence(self, row: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
-        """Advice: the manual requires the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out in places."""
+        """Advice: the manual requires the fence (9.7.16.6.4), some kernels by CuTe and Triton leave it out."""
         if earlier.number not in self._fences.observed[row]:
             access = self._findings.access("accessor", statement, row, space="tensor")
             other = self._findings.access("writer", earlier.statement, earlier.row, space="tensor")

@@ -26,7 +26,7 @@ class TensorOrder(Observer):
 
     def __init__(self, happens_before: HappensBefore, waits: WaitClocks, fences: TensorFences) -> None:
         self._happens_before, self._waits, self._fences = happens_before, waits, fences
-        #: By slot and thread (row, lane), the operations that its commits wait for and that not everybody has observed.
+        #: By slot and thread (row, lane), the operations that its commits wait for and that some warp has not observed.
         self._issued: dict[int, dict[tuple[int, int | None], list[int]]] = {}
         #: By slot, the warp of each operation and the interval in which that has issued it.
         self._intervals: dict[int, dict[int, tuple[int, int]]] = {}
@@ -50,7 +50,7 @@ class TensorOrder(Observer):
     def _before(self, row: int, intervals: dict[int, tuple[int, int]], numbers: set[int]) -> list[int]:
         """Those of some operations, of other threads, whose issue is ordered before what a warp issues now.
 
-        Between the fences of tcgen05 a flag orders too whose accesses are but relaxed (9.7.16.6.3).
+        Between the fences of tcgen05 a flag with relaxed accesses orders too (9.7.16.6.3).
         """
         happens_before = self._happens_before
         operations, members = happens_before.operations, happens_before.members
@@ -64,7 +64,7 @@ class TensorOrder(Observer):
         return found
 
     def tensor_committed(self, row: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int) -> None:
-        """All earlier operations of the thread are over then, those of earlier commits too (9.7.16.12.1)."""
+        """All earlier operations of the thread are then complete, those of earlier commits too (9.7.16.12.1)."""
         happens_before, issuer, thread = self._happens_before, commits[0][1].slot, (row, commits[0][1].lane)
         self._fences.before_thread_sync(row)  # implied
         given = happens_before.given[signal] = happens_before.release(row)
@@ -81,7 +81,7 @@ class TensorOrder(Observer):
             if slot == issuer:
                 happens_before.forget(work.number)
             else:
-                earlier.append(work.number)  # who waits for this, or a later one, has observed that it has come
+                earlier.append(work.number)  # a wait for this, or a later one, observes its completion
                 given.operations.add(work.number)
 
     def tensor_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:

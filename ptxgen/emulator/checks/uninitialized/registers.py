@@ -107,7 +107,7 @@ class Unwritten:
     def watched_guard(
         self, guard: Callable[..., Any], use: frozenset[int], statement: Statement, names: Callable[[str], Any]
     ) -> Callable[..., Any]:
-        """The same for a guard, which all lanes read that come to the instruction."""
+        """The same for a guard, which all lanes that reach the instruction read."""
         guard = self._taint.watched_guard(guard, use)
         reads = self._reads(use, statement, names)
         if not reads:

@@ -1,10 +1,10 @@
-"""Whether anything depends on what a launch should not have read.
+"""Reruns with perturbed memory: whether the result depends on undefined values that a launch has read.
 
-Right kernels read memory and registers that nothing has written, or memory that a copy is overwriting, and drop what
-they get: an MMA takes more rows than a small tile has, a warp transposes the scale factors of a whole tile whose edge
-is missing (DeepGEMM), copies that shall but fill the L2 cache go to one place that nobody reads (CUTLASS).
-No rule about the accesses tells such a kernel from one that uses the values. So the launch is repeated with other bytes
-there. If it does the same and leaves the same in global memory, what it has read is not used.
+Correct kernels read uninitialized memory and registers, or memory that a copy is overwriting, and discard the
+values: an MMA takes more rows than a small tile has, a warp transposes the scale factors of a whole tile whose edge
+is missing (DeepGEMM), copies that only warm the L2 cache all write to a buffer that is never read (CUTLASS).
+No rule about the accesses distinguishes such a kernel from one that uses the values. So the launch is repeated with
+other bytes there. If it ends alike with the same global memory, the values are not used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.memory.global_memory import GlobalMemory
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-#: What is put in place of the bytes, one after the other: NaN in every format of floating point that has them and -1,
+#: The replacements of the bytes, one after the other: NaN in every format of floating point that has them and -1,
 #: then, in most, a small positive number, a large one and a large negative one. Each is lost somewhere: NaN and what is
 #: small in a maximum, what is large in a minimum.
 _BYTES = (0xFF, 0x31, 0x7B, 0xFB)
@@ -33,8 +33,8 @@ _BYTES = (0xFF, 0x31, 0x7B, 0xFB)
 #: is large and positive, since a maximum drops the others; then zero in registers of even lanes and two in those of odd
 #: ones, since sums and products of what is large are infinite or NaN each time.
 _LARGE, _ZERO, _TWO = 0x7B, 0x00, 0x02
-#: What tells values that are but copied from what is made of them: a small number is lost in a sum with the first, but
-#: not with the other.
+#: Distinguishes values that are only copied from results computed from them: a small number is lost in a sum with the
+#: first, but not with the other.
 _COPIES = (_LARGE, _ZERO)
 #: So many sources are tried one by one, the others together.
 _ALONE = 8
@@ -63,11 +63,11 @@ class Rerun:
 
     @property
     def left_something(self) -> bool:
-        """Whether global memory has changed: else nothing shows that what was read is not used."""
+        """Whether global memory has changed: else nothing shows that the values are not used."""
         return not np.array_equal(self._after[: self._before.used], self._before.written())
 
     def harmless(self) -> bool:
-        """Whether it does and leaves the same with other bytes in memory where it should not have read."""
+        """Whether it ends alike with other bytes where it reads undefined memory."""
         shared = self._done.machine.events.find(SharedAccesses)
         assert shared is not None
         reads, writes, sources = shared.read_too_early, shared.written_at_once, frozenset[Source](["tensor"])
@@ -76,7 +76,7 @@ class Rerun:
         )
 
     def verdicts(self, sources: frozenset[Source]) -> Mapping[Source, Verdict]:
-        """What becomes of what was read from each of these, to which nothing had been written, where that shows."""
+        """What becomes of the uninitialized values read from each of these sources, where that shows."""
         checks = isinstance(self._done.machine.strong_loads, StaleLoads)  # they choose what strong loads return
         tried = (Perturbation(_LARGE, sources=sources), Perturbation(_ZERO, sources=sources, odd=_TWO))
         if all(self._verdict(each, checks=checks) == "dropped" for each in tried):
@@ -93,7 +93,7 @@ class Rerun:
         return found
 
     def _closely(self, sources: frozenset[Source]) -> Verdict:
-        """The same of some sources, with bytes that tell copies."""
+        """The same of some sources, with bytes that distinguish copies."""
         found = [self._verdict(Perturbation(byte, sources=sources)) for byte in _COPIES]
         if set(found) != {"dropped"}:
             return "used" if "used" in found else "copied"
@@ -117,7 +117,7 @@ class Rerun:
 
 
 def judge(rerun: Rerun) -> Status:
-    """Find out what of a launch is harmless, and put what is not, or may not be, into its findings: how it ended."""
+    """Decide which suspect reads of a launch are harmless, and add the others to its findings. Returns its status."""
     findings = rerun.findings
     suspects = findings.suspects
     verdicts: dict[Source, Verdict] = {}

@@ -1,9 +1,9 @@
-"""What is made of registers that nothing has written: whether any of it leaves the registers of its thread.
+"""Taint of uninitialized registers: whether a value derived from one leaves the registers of its thread.
 
-It is followed lane by lane through instructions that do arithmetic and through shuffles, and by quarters of registers
-through those that put together and take apart vectors (prmt, mov, arithmetic in .f32x2). What is stored, decides a
-branch or goes to any other instruction may matter, as a rerun finds out then; else nothing depends on it. So Triton's
-reductions, whose other lanes have nothing, and vectors that LLVM builds of nothing and a value, need no rerun.
+Taint is followed lane by lane through instructions that do arithmetic and through shuffles, and by quarters of
+registers through those that put together and take apart vectors (prmt, mov, arithmetic in .f32x2). What is stored,
+decides a branch or goes to any other instruction may matter, which a rerun decides; else it is harmless. So Triton's
+reductions, whose other lanes are uninitialized, and vectors that LLVM builds of undef and a value need no rerun.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Taint:
-    """Which quarters of some registers, (warps, 32, 4), hold values that do not depend on what nothing has written.
+    """Which quarters of some registers, (warps, 32, 4), are untainted.
 
-    Nothing is followed before `begin`. `written` tells of those that may be read before they are written.
+    Nothing is followed before `begin`. `written` has the registers that may be read before they are written.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Taint:
         self._defined: dict[int, NDArray[np.bool_]] | None = None
 
     def begin(self) -> None:
-        """A lane reads what nothing has written. Until now all else depends on nothing of that kind."""
+        """A lane reads an uninitialized register. Until now all else is untainted."""
         if self._defined is not None:
             return
         everywhere = np.ones((self._machine.warps, 32), np.bool_)
@@ -50,7 +50,7 @@ class Taint:
             )
 
     def watched(self, run: Callable[..., Any], use: Use) -> Callable[..., Any]:
-        """An instruction's `run` that passes on what it reads to what it writes."""
+        """An instruction's `run` that propagates taint from its sources to its destinations."""
         sources, added = sorted(use.reads & self._registers), sorted(use.adds & self._registers)
         written = use.writes & self._registers
         exact, targets = sorted(written & use.quarters.keys()), sorted(written - use.quarters.keys())
@@ -77,7 +77,7 @@ class Taint:
         return watched
 
     def watched_guard(self, guard: Callable[..., Any], reads: frozenset[int]) -> Callable[..., Any]:
-        """A guard that tells if what it reads is such a value."""
+        """A guard that reports if its predicate is tainted."""
         sources = sorted(reads & self._registers)
         if not sources:
             return guard
@@ -93,7 +93,7 @@ class Taint:
     def _made(
         defined: Mapping[int, NDArray[np.bool_]], use: Use, sources: Sequence[int], g: Group
     ) -> NDArray[np.bool_] | None:
-        """Which lanes of its results hold such values, (warps, 32, 1); None if it does not pass on any."""
+        """The lanes of its results that are tainted, (warps, 32, 1); None if it propagates no taint."""
         if not (use.lanewise or (use.lanes is not None and g.mask is None)):
             return None
         made = np.ones((g.size, 32, 1), np.bool_)
@@ -103,7 +103,7 @@ class Taint:
 
     @staticmethod
     def _exactly(defined: Mapping[int, NDArray[np.bool_]], quarters: Quarters, g: Group) -> NDArray[np.bool_]:
-        """Which quarters of a result do, (warps, 32, 4)."""
+        """The quarters of a result that are, (warps, 32, 4)."""
         made = np.ones((g.size, 32, 4), np.bool_)
         for quarter, sources in enumerate(quarters):
             for register, number in sources:
@@ -112,7 +112,7 @@ class Taint:
         return made
 
     def _require_whole(self, registers: Sequence[int], lanes: NDArray[np.bool_], g: Group) -> None:
-        """If some lanes of these hold such values, they have reached what uses them."""
+        """If some of these lanes are tainted, the taint has reached a use."""
         assert self._defined is not None
         for each in registers:
             if (lanes & ~self._defined[each][g.rows].all(axis=2)).any():
