@@ -186,7 +186,7 @@ def test_a_gpu_times_them(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["modular-k88", "stages=4"], "there is no kernel 'modular-k88'"),
         (["modular-k8", "stage=4"], "blackwell/clc has no option 'stage'; did you mean stages"),
-        (["modular-k8", "stages=4,99"], "stages must be 1 to 12, not 99"),
+        (["modular-k8", "stages=4,99"], "stages must be 1 to 24, not 99"),
         (["modular-k8", "stages=4,,5"], "stages must be a whole number, not ''"),
         (["modular-k8", "tile=256"], "tile must be M x N such as 256x224, not '256'"),
         (["modular-k8", "epilogue=fast"], "epilogue must be direct or tma, not fast"),
