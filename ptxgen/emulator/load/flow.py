@@ -17,6 +17,27 @@ def execution_order(successors: Sequence[Sequence[int]]) -> list[int]:
     return order + [node for node in range(len(successors)) if node not in reachable]
 
 
+def joining(successors: Sequence[Sequence[int]], converging: Sequence[bool]) -> list[bool]:
+    """Of each block, whether paths join at its start or before it, with no block that converges the lanes in between.
+
+    PTX does not say that lanes have reconverged there, although `execution_order` runs them together.
+    """
+    before: list[list[int]] = [[] for _ in successors]
+    for block, following in enumerate(successors):
+        for successor in set(following):
+            before[successor].append(block)
+    found = [len(sources) > 1 for sources in before]
+    pending = [block for block, joins in enumerate(found) if joins]
+    while pending:
+        block = pending.pop()
+        if not converging[block]:
+            fresh = [successor for successor in successors[block] if not found[successor]]
+            for successor in fresh:
+                found[successor] = True
+            pending += fresh
+    return found
+
+
 def _reach(successors: Sequence[Sequence[int]]) -> set[int]:
     seen, stack = {0}, [0]
     while stack:

@@ -14,7 +14,7 @@ from ptxgen.collection import paused_collection
 from ptxgen.device import Kernel
 from ptxgen.emulator.checks.registry import Check, launches
 from ptxgen.emulator.load.calls import Callee, Calls, callees_first, reachable
-from ptxgen.emulator.load.flow import execution_order
+from ptxgen.emulator.load.flow import execution_order, joining
 from ptxgen.emulator.load.image import Layout
 from ptxgen.emulator.load.names import Names
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
@@ -211,6 +211,24 @@ class Program:
         uses = [operation.use for operation in self.operations]
         recursive = any(callee.saved for callee in self.calls.callees.values())
         return RegisterFlow(followed, writers_of(uses, followed), tainted(uses, followed), recursive)
+
+    @cached_property
+    def unconverged(self) -> frozenset[int]:
+        """The `id` of each statement that lanes may come to from paths that have joined, without a .sync since then."""
+        here, successors = range(len(self.blocks)), list[list[int]]()
+        for block in self.blocks:
+            last = block.operations[-1] if block.operations else None
+            leaves = last is not None and last.guard is None and last.traits is not None and last.traits.terminator
+            successors.append([rank for rank in (*block.targets, *[block.following] * (not leaves)) if rank in here])
+        ordered = [[(id(each.statement), each.traits) for each in block.operations] for block in self.blocks]
+        converging = [any(traits is not None and traits.converges for _, traits in each) for each in ordered]
+        found: set[int] = set()
+        for statements, joins in zip(ordered, joining(successors, converging), strict=True):
+            for number, traits in statements if joins else ():
+                if traits is not None and traits.converges:
+                    break
+                found.add(number)
+        return frozenset(found)
 
     def _module_names(self, module: syntax.Module) -> Names:
         """The names that all functions of a module know."""

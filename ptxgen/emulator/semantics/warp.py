@@ -353,14 +353,16 @@ def match(op: warp.match_any | warp.match_all, binder: Binder, statement: syntax
 def active_mask(op: warp.activemask, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """The lanes that the emulator runs together here; which they are, PTX leaves open (9.7.13.12).
 
-    With `random` lanes that run together may be told of some of them alone, each of its own part: hardware need not
-    have converged them. So a count of lanes that is taken for that of a branch shows as a wrong result.
+    With `random`, lanes from paths that have joined without a .sync since then get the mask of a part of them: hardware
+    need not have reconverged them. A count that assumes it shows as a wrong result.
     """
+    program = binder.program
     d = binder.destination(op.d, "b32")
 
     def run(g: Group) -> None:
         active, timeline = g.active, g.machine.timeline
-        if timeline.schedule == "random" and timeline.random.getrandbits(1):
+        apart = timeline.schedule == "random" and id(statement) in program.unconverged
+        if apart and timeline.random.getrandbits(1):
             part = flags_of(np.uint32(timeline.random.getrandbits(32)))
             masks = np.where(part, bits_of(active & part)[:, None], bits_of(active & ~part)[:, None])
             d(g, masks)

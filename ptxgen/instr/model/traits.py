@@ -50,16 +50,18 @@ class Effect:
 class Traits:
     """The traits of one instruction; operands by the names of the declaration, whether or not they are there.
 
-    `aligned` requires that all lanes of the warp execute it together. The work of an `asynchronous` instruction goes on
-    behind it. A `move` copies registers without looking at the values. The results of a `lanewise` instruction depend
-    on the operands of the same lane alone, and it has no other effect. One that `multiplies` is an MMA of tensor
-    cores. One that `synchronizes` orders accesses of threads or proxies, or waits for threads or asynchronous work.
+    `aligned` requires that all lanes of the warp execute it together, `converges` (.sync) that those of its mask do.
+    The work of an `asynchronous` instruction goes on behind it. A `move` copies registers without looking at the
+    values. The results of a `lanewise` instruction depend on the operands of the same lane alone, and it has no other
+    effect. One that `multiplies` is an MMA of tensor cores. One that `synchronizes` orders accesses of threads or
+    proxies, or waits for threads or asynchronous work.
     """
 
     reads: frozenset[str]
     writes: frozenset[str]
     effects: tuple[Effect, ...]
     aligned: bool
+    converges: bool
     control: Control | None
     #: The operands that name where a branch goes: a label, or the label of a list.
     targets: tuple[str, ...]
@@ -146,6 +148,7 @@ class FormTraits:
             writes=fixed.writes,
             effects=tuple(_effect(spec, instruction) for spec in self.accessing),
             aligned=fixed.aligned or (self.alignment is not None and bool(getattr(instruction, self.alignment))),
+            converges=fixed.converges,
             control=fixed.control,
             targets=fixed.targets,
             asynchronous=fixed.asynchronous,
@@ -208,6 +211,7 @@ def form_traits(
         writes=frozenset(results) | frozenset(updates),
         effects=(),
         aligned="aligned" in tokens if aligned is None else aligned,
+        converges="sync" in tokens,
         control=control,
         targets=tuple(each.name for each in operands.values() if isinstance(each, specs.LabelSpec)),
         asynchronous=asynchronous,

@@ -295,6 +295,7 @@ AGGREGATED = """
     .reg .b64 %data, %at; .reg .u32 %lane, %mask, %leader, %below, %count, %first, %rank; .reg .pred %p, %leads;
     ld.param.u64 %data, [data];
     mov.u32 %lane, %laneid;
+    {before}
     setp.ge.u32 %p, %lane, 20;
     @%p bra OVER;
     activemask.b32 %mask;
@@ -317,20 +318,24 @@ OVER:
 """
 
 
-def test_active_masks_that_are_not_those_of_the_branch() -> None:
-    """With `random` fewer lanes may be active than take the branch: who asks once is right, who asks twice is not."""
+def test_active_masks_where_paths_have_joined() -> None:
+    """With `random` fewer lanes may be active than take the branch, unless a .sync has converged them since."""
 
-    def right(again: str) -> list[bool]:
+    def right(again: str, before: str = "") -> list[bool]:
         found = []
         for seed in range(16):
             emulator = Emulator(schedule="random", seed=seed)
             data = emulator.array(np.zeros(64, np.uint32))
-            text = module(AGGREGATED.format(again=again), ".param .u64 data")
+            text = module(AGGREGATED.format(before=before, again=again), ".param .u64 data")
             report = emulator.launch(Kernel.from_ptx(text), 1, 32, [data])
             numbers = sorted(data.numpy()[16:36].tolist())
             found.append(report.status == "ok" and numbers == list(range(20)) and int(data.numpy()[0]) == 20)
         return found
 
-    assert all(right(""))
+    joined = "and.b32 %rank, %lane, 1; setp.eq.u32 %p, %rank, 0; @%p bra JOIN; add.u32 %rank, %rank, 1;\nJOIN:"
     twice = "activemask.b32 %count; popc.b32 %count, %count; setp.ne.u32 %p, %count, 20; @%p bra OVER;"
-    assert not all(right(twice))
+    assert all(right(""))
+    assert all(right("", joined))
+    assert all(right(twice))
+    assert all(right(twice, joined + " bar.warp.sync 0xffffffff;"))
+    assert not all(right(twice, joined))
