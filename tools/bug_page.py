@@ -13,14 +13,14 @@ PAGE = Path(__file__).parents[1] / "docs" / "bugs.md"
 EXAMPLE = "tensormap-changed-while-loading"
 _HEAD = """# Bugs that real projects shipped
 
-Each line below is a bug from the tracker of a public project: {count} bugs of {projects} projects, found there as hangs
-that come and go, as a few wrong elements, or by compute-sanitizer. ptxgen reports each of them without a GPU, in one
-launch, under every schedule (`eager`, `late`, `random`): a finding is proved by the order of the accesses, not by a bad
-result. `error` means wrong by the manual or on silicon; `advice` means that the manual asks for it, and that kernels of
-some compilers do without.
+Each line below is a bug from the issue tracker of a public project: {count} bugs of {projects} projects, seen as
+intermittent hangs, as a few wrong elements, or in compute-sanitizer. ptxgen reports each of them without a GPU, in one
+launch, under every schedule (`eager`, `late`, `random`): findings follow from the happens-before order of accesses, not
+from a wrong result. `error`: wrong by the manual or on hardware. `advice`: required by the manual, but omitted by some
+compilers.
 
-Each is rebuilt as a small kernel in `tests/bugs/`, with a right twin that differs in the lines of the fix and is clean.
-To see one: `python -m tools.bug_page NAME` prints its PTX as a difference, and what ptxgen says of it.
+Each bug is reproduced as a small kernel in `tests/bugs/`, with a clean twin that differs only in the lines of the fix.
+`python -m tools.bug_page NAME` prints the PTX of one as a diff, and its finding.
 
 {example}
 """

@@ -23,7 +23,7 @@ class InputError(Exception):
 
 
 def report(error: BaseException) -> int | None:
-    """Print the sentence of an error that is the user's to mend; its exit code, or None for a bug of ours."""
+    """Print the message of a user error and return its exit code; None for an internal error."""
     if isinstance(error, InputError):
         return _say(str(error), error.excerpt)
     usage = getattr(error, "format_message", None)

@@ -110,7 +110,7 @@ class BitStruct:
         """Check the rules that tie fields together; subclasses raise DescriptorError."""
 
     def warnings(self) -> tuple[str, ...]:
-        """Return remarks on legal but doubtful or ignored values."""
+        """Return remarks on legal but suspicious or ignored values."""
         return ()
 
     def notes(self) -> tuple[str, ...]:

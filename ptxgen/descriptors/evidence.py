@@ -60,7 +60,7 @@ class Fact:
         """The line about Blackwell silicon; empty where there is none to give."""
         if self.silicon is None:
             return ""
-        return f"Blackwell silicon: {self.silicon or 'no public record; the kit asks (make blackwell)'}"
+        return f"Blackwell silicon: {self.silicon or 'no public record; make blackwell tests it'}"
 
     def as_dict(self) -> dict[str, str | None]:
         """Plain values, for JSON."""

@@ -99,7 +99,7 @@ class Finding:
     """One thing that a device found wrong ("error") or risky ("advice") in a kernel.
 
     `code` is stable and short (`ptxgen explain CODE` explains it). `summary` says what happened, with the accesses by
-    name and line, `rule` why it is wrong, with the values, `fix` what mends it, `section` where the PTX ISA has the
+    name and line, `rule` why it is wrong, with the values, `fix` how to correct it, `section` where the PTX ISA has the
     rule. `line` counts from 1 in the PTX text (None: no single line), `instruction` is the source text of the
     instruction, empty where there is none, `source` the line of what the PTX was compiled from, if `.loc` names it:
     `kernel.py:12:5`. The same at other lines is in `also_lines`, by other warps in `also_warps` (a count). What follows

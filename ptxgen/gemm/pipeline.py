@@ -36,10 +36,10 @@ class Pipeline:
         size = self.stages * BARRIER_BYTES
         regions: list[Wanted] = []
         if self.full_arrivals:
-            regions.append(Wanted(f"{self.name}_full", size, 8, f"mbarriers: {self.holds} is there", self.stages))
+            regions.append(Wanted(f"{self.name}_full", size, 8, f"mbarriers: {self.holds} is ready", self.stages))
         if self.empty_arrivals:
             regions.append(
-                Wanted(f"{self.name}_empty", size, 8, f"mbarriers: {self.holds} may be replaced", self.stages)
+                Wanted(f"{self.name}_empty", size, 8, f"mbarriers: {self.holds} may be overwritten", self.stages)
             )
         return regions
 

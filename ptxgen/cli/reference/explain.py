@@ -222,7 +222,7 @@ def _facts(word: str, as_json: bool, as_markdown: bool) -> int:
             table.add_row("so", each.consequence)
             table.add_row(each.evidence.kind, each.evidence.source)
             if each.silicon is not None:
-                table.add_row("Blackwell", each.silicon or "no public record; the kit asks (make blackwell)")
+                table.add_row("Blackwell", each.silicon or "no public record; make blackwell tests it")
             out.print(Padding(table, (0, 0, 0, 2)))
     return OK
 
