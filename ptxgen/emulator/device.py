@@ -183,7 +183,7 @@ class Emulator:
     (docs/emulator.md). `checks` looks for races, missing waits and fences; with them strong loads return stale values
     than the last, unless `eager`, where nothing orders them after the store; without them there are only faults, and
     what else ends a launch. A launch that has read what it should not is repeated, unseen, to find out whether anything
-    depends on that (docs/emulator.md, "Harmless reads of undefined data"). `progress(done, ctas)` is called as CTAs end.
+    depends on that (docs/emulator.md, "Harmless reads"). `progress(done, ctas)` is called as CTAs end.
     `multiprocessors` bounds the CTAs that run at a time, `max_steps` the blocks of instructions that a launch may run:
     what has not ended by then ends as incomplete (`step-limit`), as does what takes more than `timeout` seconds
     (`time-limit`), reruns left out. `heartbeat` gets a `Progress` about each second. Global memory has `memory_bytes`,
