@@ -54,7 +54,7 @@ def gemm(size: int, *, checks: bool = True) -> float:
 
 
 def tickets(ctas: int, *, checks: bool = True) -> float:
-    """CPU seconds of a grid whose CTAs follow one another and all meet at one counter."""
+    """CPU seconds of a grid whose CTAs run one after the other and all increment one counter."""
     kernel = ptxgen.Kernel.from_ptx(TICKETS)
 
     def run() -> None:

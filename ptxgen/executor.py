@@ -189,7 +189,7 @@ class _Worker(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Ask it to give up its item."""
+        """Cancel its item."""
         ...
 
     def end(self, *, now: bool) -> None:
@@ -216,7 +216,7 @@ class _Process:
 
     def submit(self, function: Callable[[Any], object], item: object) -> Future[_Done]:
         context = _context((function.func if isinstance(function, partial) else function).__module__)
-        with _undisturbed():  # a process that nobody knows of would be waited for at the end
+        with _undisturbed():  # an unregistered process would be waited for at exit
             try:
                 pool = self._pool or ProcessPoolExecutor(1, context, _begin)
                 future = pool.submit(_interruptible, function, item)

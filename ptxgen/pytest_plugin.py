@@ -1,4 +1,4 @@
-"""The pytest plugin, which pytest finds by its entry point. It imports the library only when a fixture is asked for."""
+"""The pytest plugin, which pytest finds by its entry point. It imports the library only when a fixture is requested."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _runs(config: pytest.Config) -> list[tuple[str, int]]:
-    """The schedules and seeds that are asked for. Raises UsageError."""
+    """The requested schedules and seeds. Raises UsageError."""
     given = config.getoption("--emulator-schedules") or config.getini("emulator_schedules")
     names = SCHEDULES if given == "all" else tuple(each.strip() for each in given.split(","))
     unknown = [each for each in names if each not in SCHEDULES]

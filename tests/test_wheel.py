@@ -121,7 +121,7 @@ def test_the_emulator_needs_no_tool_of_nvidia(scripts: Path, tmp_path: Path) -> 
     without += "import os\nos.environ['PATH'] = ''\n"
     sizes = ["--m", "128", "--n", "128", "--k", "64"]
     launch = f"{without}from ptxgen.cli.main import execute\nsys.exit(execute({['run', 'blackwell/swizzled', *sizes]}))"
-    assert "not installed, so nothing is known of registers" in run([python, "-c", launch], tmp_path)
+    assert "not installed; registers and spills are unknown" in run([python, "-c", launch], tmp_path)
     assemble = f"{without}from ptxgen.cli.main import execute\nsys.exit(execute(['assemble', 'k.ptx']))"
     done = subprocess.run(
         [python, "-c", assemble], cwd=tmp_path, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False

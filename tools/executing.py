@@ -14,7 +14,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def executor(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Executor:
-    """The executor that the options ask for; ends the program where there is none."""
+    """The executor selected by the options; exits if it is unavailable."""
     try:
         return Executor(options.jobs, options.dask)
     except ExecutorError as error:

@@ -77,12 +77,12 @@ class Registers:
         return chosen
 
     def define(self, symbol: Symbol) -> None:
-        """Make a variable or parameter known."""
+        """Declare a variable or parameter."""
         self._taken.add(symbol.name)
         self._symbols[symbol.name] = symbol
 
     def __call__(self, name: str) -> Symbol | None:
-        """Resolve a name, as `ptxgen.instr` asks for it."""
+        """Resolve a name for `ptxgen.instr`."""
         return self._symbols.get(name) or special_register(name)
 
     def check(self, made: Instruction) -> Instruction:

@@ -114,7 +114,7 @@ class BitStruct:
         return ()
 
     def notes(self) -> tuple[str, ...]:
-        """Return remarks that ask for no change, such as what follows from the values."""
+        """Return informational remarks, such as consequences of the values."""
         return ()
 
     def replace(self, **changes: Any) -> Self:

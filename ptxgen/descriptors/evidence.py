@@ -1,4 +1,4 @@
-"""How the library knows a fact: one small value, attached to descriptor fields and printed by `explain()`."""
+"""The evidence for a fact: a small value attached to descriptor fields and printed by `explain()`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def unverified(source: str) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that the manual does not say, or not clearly: what holds, how it is known, and what follows from it."""
+    """A fact that the manual omits or leaves unclear: the statement, its evidence and its consequences."""
 
     name: str
     subject: str

@@ -91,7 +91,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "k-major-halves",
         "shared-memory descriptors",
-        "A K-major operand with 64 bytes of K, as B of a sparse product is, has two halves with the 32-byte swizzle: "
+        "A K-major operand with 64 bytes of K, as B of a sparse MMA is, has two halves with the 32-byte swizzle: "
         "each in rows of 32 bytes, the second LBO on. The XOR acts on the whole address.",
         measured(
             "H200, driver 580.159.04, 2026-11-22: wgmma.mma_async.sp with f16 and tf32, 42 settings of LBO, SBO and "
@@ -282,7 +282,7 @@ FACTS: tuple[Fact, ...] = (
         "shift-direction",
         "tensor memory",
         "tcgen05.shift and .ashift give each lane what the next one has, in all four quarters; the last lane of each "
-        "32 keeps its own. .ashift does so after the product.",
+        "32 keeps its own. .ashift does so after the MMA.",
         measured(
             "B200, by others: cicuvc/nvidia-sass-document, notes/sm100/instr/utcshift.md at 0ddf110, recorded one "
             "tcgen05.shift at lane 0, and 1 to 16 in a row; by NVIDIA for .ashift: CUTLASS "
@@ -335,13 +335,13 @@ FACTS: tuple[Fact, ...] = (
             "B200, by others: mlc-ai/TIRx-harness, tools/tests/numsim/microtests/cases/tcgen05_transfer_semantics.py, "
             "reads so what tcgen05.cp of every shape has decompressed; mma.sync documents both for its registers"
         ),
-        "It shows only where threads read or write such bytes: tcgen05.cp and the product agree.",
+        "It shows only where threads read or write such bytes: tcgen05.cp and the MMA agree.",
         silicon="B200, by others: mlc-ai/TIRx-harness 4f92290",
     ),
     Fact(
         "tmem-f16-accumulator",
         "tensor memory",
-        "A D of 16 bits is read from the lower half of its cell, whatever is above; a product clears the upper half.",
+        "A D of 16 bits is read from the lower half of its cell, whatever is above; an MMA clears the upper half.",
         measured(
             "B200, by others: mlc-ai/TIRx-harness, tools/tests/numsim/microtests/cases/tcgen05_mma_forms.py, for kinds "
             "f16 and f8f6f4"
@@ -352,10 +352,10 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "tensor-core-order",
         "tensor memory",
-        "A tcgen05.cp waits for earlier products that read what it overwrites.",
+        "A tcgen05.cp waits for earlier MMAs that read what it overwrites.",
         inferred(
             "not among the pipelines of PTX ISA 9.7.16.6.2; CUTLASS and DeepGEMM copy the next scale factors over "
-            "those of the last products without a wait"
+            "those of the last MMAs without a wait"
         ),
         "No race is reported between operations of the tensor core of a CTA or a pair.",
         silicon="",
@@ -449,7 +449,7 @@ FACTS: tuple[Fact, ...] = (
             "H200, driver 580.159.04: 250 answers of cuTensorMapEncodeIm2colWide, which the manual has for compute "
             "capability 10.0 and up"
         ),
-        "Nothing in a map tells im2col, w and w128 apart; the instruction chooses.",
+        "A map does not distinguish im2col, w and w128; the instruction selects the mode.",
     ),
     Fact(
         "tensormap-interleave-corners",

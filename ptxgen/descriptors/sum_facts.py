@@ -17,7 +17,7 @@ SUM_FACTS: tuple[Fact, ...] = (
             "microtests tensor_sums_floor, mma.sync and wgmma)"
         ),
         "It shows only where all products are that small and C is zero. mxf8f6f4 has none in any model. Microtests "
-        "tensor_sums_floor and tcgen05_questions tell the candidates apart.",
+        "tensor_sums_floor and tcgen05_questions distinguish the candidates.",
         silicon="B200, by others: recorded for bf16 and tf32 (tests/data/silicon)",
     ),
     Fact(

@@ -60,7 +60,7 @@ def _extended(name: str) -> DTypeLike:
 def host_array(values: object, dtype: DTypeLike | None = None) -> np.ndarray:
     """Values as a C-contiguous NumPy array, converted to `dtype` where one is given. Raises DeviceArrayError.
 
-    Takes NumPy arrays, numbers and lists, torch tensors of every type that ml_dtypes knows, device arrays, and whatever
+    Takes NumPy arrays, numbers and lists, torch tensors of every ml_dtypes type, device arrays, and whatever
     offers DLPack, `__array__` or `__array_interface__`. A torch tensor on a GPU is copied.
     """
     if (tensor := torch_tensor(values)) is not None:

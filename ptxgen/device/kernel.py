@@ -45,7 +45,7 @@ class ParameterInfo:
     """One parameter of an entry; `size`, `align` and `offset` are in bytes.
 
     `offset` counts from the start of the parameter block, whose start is aligned for every parameter in it.
-    `type` is the PTX type without its dot, `is_array` tells `.b8 name[128]` or a vector from a scalar.
+    `type` is the PTX type without its dot, `is_array` is true for `.b8 name[128]` and for vectors.
     """
 
     name: str
@@ -156,7 +156,7 @@ class Kernel:
 
         Measured (ptxas 13.0 and 13.5): where the driver's block starts at an address aligned to less than a
         parameter, as on sm_80 and sm_90, a cubin has that parameter at another offset, so that its address is
-        aligned as declared. PTX cannot tell, and `Gpu` passes each parameter on its own.
+        aligned as declared. PTX does not show this, and `Gpu` passes each parameter separately.
         """
         infos: list[ParameterInfo] = []
         offset = 0

@@ -14,7 +14,7 @@ from ptxgen.device.report import LaunchReport
 _MAX_THREADS = 1024
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
-_MAX_CLUSTER = 16  # the largest that any target has, and only when the kernel asks for a non-portable size
+_MAX_CLUSTER = 16  # the largest that any target has, and only for a kernel that opts in to a non-portable size
 
 
 class LaunchError(ValueError):

@@ -86,7 +86,7 @@ class GemmConfig:
     source: str = option("", "type of an M×N source, to add beta times that (the C of BLAS)", choices=("", *OUTPUTS))
     bias: str = option("", "type of a bias along N, to add that", choices=("", *OUTPUTS))
     activation: str = option("none", "what is applied last; gelu is its tanh form", choices=_ACTIVATIONS)
-    batched: bool = option(False, "many products at once, one per batch", choices=(False, True))
+    batched: bool = option(False, "batched GEMM: one problem per batch", choices=(False, True))
     scheduler: str = option(
         "grid",
         "one tile per CTA; as many CTAs as slots, with whole tiles or with even shares of K blocks (stream-K); or "
@@ -129,7 +129,7 @@ class GemmConfig:
 
     @property
     def scaled(self) -> tuple[ScaledType, ScaledType] | None:
-        """A's and B's types with their scales; None without. Raises PlanError for what the kind has not."""
+        """A's and B's types with their scales; None without. Raises PlanError for an illegal combination."""
         if not self.kind:
             return None
         scale = self.scale_dtype or ("ue4m3" if self.kind == "mxf4nvf4" else "ue8m0")

@@ -15,7 +15,7 @@ class Pipeline:
 
     A phase of a full barrier ends with `full_arrivals` and `tx_bytes`, one of an empty barrier with `empty_arrivals`;
     0 arrivals: there is no such barrier. `full` and `empty` are the offsets of the barriers of stage 0 in shared
-    memory, `barrier + 8 * stage` each. `cluster`: threads of other CTAs arrive, so that waits acquire at that scope.
+    memory, `barrier + 8 * stage` each. `cluster`: threads of peer CTAs arrive, so waits acquire at cluster scope.
     `indexed`: a thread keeps a phase bit of each stage in local memory; else one bit that flips with every round.
     """
 

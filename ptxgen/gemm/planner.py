@@ -23,7 +23,7 @@ PANELS = (1, 2, 4, 8, 16)
 TIE = 0.02
 #: From this part of the L2's bandwidth on the choice is said to rest on that figure.
 L2_HEAVY = 0.85
-#: Microseconds below which what the model leaves out may decide (a launch takes 2 to 7).
+#: Microseconds below which effects outside the model may dominate (a launch takes 2 to 7).
 SHORT = 10
 LARGEST = 1 << 18
 

@@ -1,4 +1,4 @@
-"""Random inputs of a GEMM, the product that C must hold, and how far C may be from it."""
+"""Random inputs of a GEMM, the reference result, and its tolerance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STEEPEST = {"gelu": 1.13, "silu": 1.1}
 
 @dataclass(frozen=True)
 class Reference:
-    """The inputs of a problem and a seed, and the product of them in float64, in which all products are exact."""
+    """The inputs for a problem and a seed, and A·Bᵀ in float64, in which all products are exact."""
 
     problem: GemmProblem
     seed: int
@@ -111,7 +111,7 @@ class Reference:
         columns: slice,
         batch: int,
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The same with what the epilogue makes of the product."""
+        """The same after the epilogue."""
         combination, problem = self._combination, self.problem
         alpha = float(np.float32(problem.alpha)) if combination.alpha else 1.0
         beta = float(np.float32(problem.beta))

@@ -1,4 +1,4 @@
-"""What a GEMM knows of its element types beside `ptxgen.dtypes`: name in a tensormap, kind of MMA, significand."""
+"""Properties of GEMM element types beyond `ptxgen.dtypes`: name in a tensormap, kind of MMA, significand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Global memory through which the parts of a tile that is split along K meet."""
+"""The global workspace in which the partial sums of a tile split along K are reduced."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Gpu:
 
         `grid` and `cluster` are in CTAs, `block` in threads, `shared_bytes` is dynamic shared memory per CTA.
         What the driver or the device refuses gives a report with status "fault". Raises LaunchError,
-        KernelArgumentError and AssemblerError for what is wrong before the GPU is asked.
+        KernelArgumentError and AssemblerError for errors found before the launch.
         """
         return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes, cooperative)])[0]
 
@@ -234,7 +234,7 @@ class Gpu:
             for number, (function, _, shape, _) in enumerate(launches)
         ]
         for config, (function, kernel, _, packed) in zip(configs, launches, strict=True):
-            # One pointer per parameter: the driver knows where the cubin wants each (see Kernel.parameters).
+            # One pointer per parameter: the driver has the cubin's layout (see Kernel.parameters).
             host = ctypes.create_string_buffer(packed, max(len(packed), 1))
             base = ctypes.addressof(host)
             pointers = (ctypes.c_void_p * max(len(kernel.parameters), 1))(

@@ -1,4 +1,4 @@
-"""8x8 and larger matrices between shared memory and the registers of a warp, as the mma instructions want them.
+"""8x8 and larger matrices between shared memory and the registers of a warp, as the mma instructions require them.
 
 Each address is that of a row, from a thread of its own. PTX ISA 9.7.14.5.15 to 9.7.14.5.17.
 """

@@ -1,8 +1,8 @@
-"""Warpgroup-wide tensor core products of Hopper. PTX ISA 9.7.15.
+"""Warpgroup-wide MMA of Hopper. PTX ISA 9.7.15.
 
 The names with `_rs` take A from registers, the others from shared memory; those with `_sp` have a sparse A. `n` is N of
 the shape m64nNkK, whose K follows from the type. D is in registers, read and written. `fence` orders accesses to the
-registers, `commit_group` gathers products, and they are done after `wait_group`.
+registers, `commit_group` groups MMAs, which are complete after `wait_group`.
 """
 
 from dataclasses import KW_ONLY

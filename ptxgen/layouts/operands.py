@@ -50,7 +50,7 @@ def operand_offsets(
 
     - K-major, no swizzle: LBO between 16-byte chunks of K, SBO between groups of 8 rows.
     - K-major, swizzled: SBO between groups of 8 rows; LBO is ignored (measured on an H200), but the 64 bytes of K of
-      a sparse product in rows of 32 bytes are halves, LBO apart (fact k-major-halves).
+      a sparse MMA in rows of 32 bytes are halves, LBO apart (fact k-major-halves).
     - MN-major, no swizzle: SBO between 16-byte chunks of MN, LBO between groups of 8 K.
     - MN-major, swizzled: LBO between row-wide blocks of MN, SBO between groups of 8 K (4: 32-byte atom).
 

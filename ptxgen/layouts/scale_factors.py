@@ -1,4 +1,4 @@
-"""Scale factors of block-scaled products: where they lie in tensor memory, and the 128x4 blocks that memory has.
+"""Scale factors of block-scaled MMAs: where they lie in tensor memory, and the 128x4 blocks that memory has.
 
 `scale_cells` maps (row, scale) of one instruction to bytes of tensor memory (PTX ISA 9.7.16.10.7). Memory keeps the
 scales in blocks of 128 rows by 4 of K, 512 bytes each (`blocked_offset`; cuBLAS, "1D block scaling factors layout";

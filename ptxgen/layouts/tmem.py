@@ -263,7 +263,7 @@ def shift_lanes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return (to, from) of tcgen05.shift: lanes, arrays [124], 8 columns each.
 
     One shift moves all four quarters; the last lane of each keeps what it has (fact shift-direction). `.ashift` does
-    the same to A's lanes, after the product.
+    the same to A's lanes, after the MMA.
     """
     lanes = np.arange(LANES).reshape(-1, WARP_LANES)
     return frozen(lanes[:, :-1].reshape(-1)), frozen(lanes[:, 1:].reshape(-1))

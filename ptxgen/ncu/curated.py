@@ -27,7 +27,7 @@ Section = Literal[
     "occupancy",
     "launch",
 ]
-#: Cycles of the launch that a figure stands for, at the peak rate of its unit; None where the report cannot tell.
+#: Cycles of the launch that a figure stands for, at the peak rate of its unit; None if the report lacks the data.
 Cost = Callable[[Launch], float | None]
 
 CYCLES = ("gpc__cycles_elapsed.max", "sm__cycles_elapsed.max", "smsp__cycles_elapsed.max")
@@ -250,7 +250,7 @@ LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A stall reason. `cycles`: how long an average warp stands in it; None where the report cannot tell."""
+    """A stall reason. `cycles`: how long an average warp spends in it; None if the report lacks the data."""
 
     reason: str
     share: float

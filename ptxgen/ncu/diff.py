@@ -82,7 +82,7 @@ class Pair:
     """Launches of one kernel in both reports; several are repeats of each other.
 
     `time` is the relative difference in time that the SM clock does not explain, and `slower` None where that is noise.
-    `changes` are sorted; `others` are metrics beside the figures, where asked for.
+    `changes` are sorted; `others` are additional metrics, on request.
     """
 
     name: str

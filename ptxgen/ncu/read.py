@@ -14,7 +14,7 @@ from ptxgen.ncu.schema import Report, ReportError
 
 
 def read(path: str | os.PathLike[str]) -> Report:
-    """A .ncu-rep file or a CSV page of ncu (also one packed by gzip), told apart by their contents.
+    """A .ncu-rep file or a CSV page of ncu (also one packed by gzip), distinguished by content.
 
     Raises ReportError: one sentence on what the file is instead; NcuReportMissingError (a ReportError) for a .ncu-rep
     file where the package ncu-report is not installed.

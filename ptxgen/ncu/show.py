@@ -143,7 +143,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 
 
 def _worth(launch: Launch) -> list[Rule]:
-    """Rules that ask for something, those with the largest estimate first."""
+    """Rules with a recommendation, largest estimate first."""
     found = [each for each in launch.rules if each.kind in ("OPT", "WRN", "ERR")]
     return sorted(found, key=lambda each: -(each.speedup or 0.0))[:_RULES]
 
@@ -329,7 +329,7 @@ def _pair_lines(pair: Pair, commands: tuple[str, str] | None, *, everything: boo
     if len(rows) > len(shown):
         yield f"  and {len(rows) - len(shown)} more figures (--all shows them)"
     if pair.others:
-        yield "  metrics asked for:"
+        yield "  requested metrics:"
         yield from _table(pair.others)
 
 

@@ -111,7 +111,7 @@ def check_locale(numbers: Iterable[tuple[int, str]]) -> None:
         line, text = unsure
         raise LocaleError(
             f"line {line} has the number {text!r}, which may be one with a decimal point or with points "
-            "between thousands, and no other number tells which"
+            "between thousands, and no other number resolves it"
         )
 
 

@@ -1,4 +1,4 @@
-"""The colors of cells: Paul Tol's "light" scheme, which people with any color vision tell apart under black text."""
+"""The colors of cells: Paul Tol's "light" scheme, distinguishable with any color vision under black text."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ CLASSES: tuple[tuple[str, str], ...] = (
     ("warp", r"VOTE\w*|SHFL|REDUX|MATCH|ELECT|ACQBULK|NANOSLEEP|USETMAXREG|PREEXIT|YIELD|ENDCOLLECTIVE|CREDUX"),
 )
 _PATTERNS = tuple((name, re.compile(pattern + r"$")) for name, pattern in CLASSES)
-#: Classes whose accesses are told apart by width.
+#: Classes whose accesses are distinguished by width.
 _BY_WIDTH = frozenset({"LDS", "STS", "LDG", "STG", "LDL", "STL"})
 _WIDTH = re.compile(r"U?[S]?(8|16|32|64|128|256)$")
 

@@ -2,7 +2,7 @@
 
 Two functions are the same if a one-to-one alignment leaves no difference in opcode, modifiers, predicate, immediates,
 constants, branch targets and control codes, and every register read sees the same definitions. Which registers the
-compiler chose does not count (ptxas 13.5 does not always choose the same for the same text); it is told in `renamed`.
+compiler chose does not count (ptxas 13.5 does not always choose the same for the same text); `renamed` lists it.
 """
 
 from __future__ import annotations

@@ -176,8 +176,8 @@ class Subscript(Operand):
 class Address(Operand):
     """`[base + offset]`, `[base, more...]` or `[number]`.
 
-    `offset` is in bytes, 0 when none is written; `has_offset` tells `[a+0]` from `[a]`. `more` holds what
-    follows a comma: texture sampler, tensor coordinates. `unified` tells `[a].unified` from `[a]`.
+    `offset` is in bytes, 0 when none is written; `has_offset` distinguishes `[a+0]` from `[a]`. `more` holds what
+    follows a comma: texture sampler, tensor coordinates. `unified` distinguishes `[a].unified` from `[a]`.
     """
 
     __slots__ = ("base", "has_offset", "more", "offset", "unified")

@@ -148,7 +148,7 @@ class Guard:
 class Instruction(Statement):
     """A guard, an opcode with all its modifiers, and operands.
 
-    The parser has checked the operand text, and `operands` is read from it when first asked for: most
+    The parser has checked the operand text, and `operands` is parsed from it on first access: most
     instructions of a large file are only ever printed.
     """
 

@@ -1,6 +1,6 @@
 """NVIDIA's command-line tools: find ptxas and nvdisasm, run them, read their reports.
 
-Nothing here knows what PTX means: that is `ptxgen.syntax` and `ptxgen.instr`.
+PTX is opaque here; `ptxgen.syntax` and `ptxgen.instr` interpret it.
 """
 
 from ptxgen.toolchain.find import ToolNotFoundError, ToolNotInstalledError, find_nvdisasm, find_ptxas, find_tool

@@ -48,7 +48,7 @@ class AssemblerError(RuntimeError):
     """ptxas refused the text, crashed, or ran out of time.
 
     `.diagnostics` holds its errors and warnings with source lines, `.log` all that it printed, `.target` the
-    architecture it was asked for. `str()` is `.render()`.
+    requested architecture. `str()` is `.render()`.
     """
 
     def __init__(

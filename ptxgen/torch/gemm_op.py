@@ -187,7 +187,7 @@ def _with_gaps(lines: Tensor) -> Tensor:
 
 
 def _nothing(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) -> Tensor:
-    """The product where a size is 0."""
+    """The result where a size is 0."""
     made = a.new_zeros((a.shape[0], b.shape[1]), dtype=out_dtype)
     return made if bias is None else (made + bias).to(out_dtype)
 
@@ -198,7 +198,7 @@ def _gpu(number: int) -> Gpu:
 
 
 class _Launch:
-    """What is the same for all products of these sizes, types and strides, made once."""
+    """The plan for GEMMs of these sizes, types and strides, cached."""
 
     def __init__(self, plan: GemmPlan, m: int, n: int, k: int, lda: int, ldb: int) -> None:
         self.problem = plan.padded_problem(m, n, k, lda=lda, ldb=ldb)

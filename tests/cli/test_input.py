@@ -47,7 +47,7 @@ SENTENCES = [
     ([*RUN, "--schedules", "3", "--device", "gpu"], "--schedules is for the emulator: a GPU decides for itself when "
      "work completes"),
     ([*RUN, "--advice", "1"], "--advice must be more than 1, not 1: every access takes what it needs"),
-    ([*RUN, "--advice", "2", "--device", "gpu"], "--advice is for the emulator: of a GPU ask Nsight Compute"),
+    ([*RUN, "--advice", "2", "--device", "gpu"], "--advice is for the emulator; on a GPU, use Nsight Compute"),
     ([*RUN, "--schedules", "3", "--schedule", "late"], "--schedules tries eager, late and random in turn; leave out "
      "--schedule"),
     (["explain", "foo", "1"], "with a VALUE, FORMAT must be smem, wgmma, idesc, zero-mask or tensormap, not 'foo'; "
@@ -207,7 +207,7 @@ def test_an_unknown_target(cli: Cli, ptx_file: Path, target: str, words: str) ->
 
 def test_a_target_that_ptxas_does_not_have(cli: Cli, ptx_file: Path) -> None:
     outcome = cli("assemble", ptx_file, "--target", "sm_53")
-    assert "does not know the target sm_53" in outcome.err
+    assert "cannot target sm_53" in outcome.err
     assert outcome.err.count("\n") == 1
     assert outcome.code == 2
 

@@ -80,7 +80,7 @@ def test_nan_is_a_number() -> None:
         (["1 234"], "other separators between thousands"),
         (["1\u202f234,5"], "a decimal comma"),
         (["12,34,567"], "other separators between thousands"),
-        (["7", "1.234"], "no other number tells which"),
+        (["7", "1.234"], "no other number resolves it"),
     ],
 )
 def test_other_locales_are_refused(numbers: list[str], said: str) -> None:

@@ -96,7 +96,7 @@ def declared(families: Sequence[str] = ()) -> list[type[Instruction]]:
     ]
 
 
-#: Where an instruction exists follows from its declaration and from what of `needs` it meets.
+#: Where an instruction exists follows from its declaration and from the conditions of `needs` that it satisfies.
 _known: dict[tuple[object, ...], tuple[str, ...]] = {}
 
 

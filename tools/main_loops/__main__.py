@@ -29,7 +29,7 @@ waits; its loop for loads has one or two more, and waits less. Where a row is wo
   run their loops whole and elect a thread for each instruction, which keeps them uniform.
 - **Instructions, beside DeepGEMM's MMA warp.** It computes the low words of descriptors alone, 32 bits each; we compute
   64. Its loop holds several copies of the K block, for its tails, and the row is their mean.
-- **CCTL.IVALL.** Our waits in clusters are `.acquire.cluster`, as the memory model asks for where a peer CTA arrives.
+- **CCTL.IVALL.** Our waits in clusters are `.acquire.cluster`, as the memory model requires where a peer CTA arrives.
   CUTLASS and DeepGEMM write no scope, which is `.cta`.
 """
 

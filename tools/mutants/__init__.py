@@ -1,4 +1,4 @@
-"""Mutants: right kernels with one synchronization or descriptor broken at a time, to see whether the emulator tells.
+"""Mutants: correct kernels with one synchronization or descriptor broken at a time, to see if the emulator detects it.
 
 Each wait, fence, arrival, expectation, commit and barrier is dropped or weakened; stages, parities, masks and counts
 are shifted; fields of descriptors are changed. A mutant is caught by a finding, a fault, a deadlock, a run without end,

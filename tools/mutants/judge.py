@@ -1,4 +1,4 @@
-"""How a mutant fares: it is run under one schedule after the other until something tells that it is broken."""
+"""Classify a mutant: run it under one schedule after the other until one of them detects the defect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SYNCHRONIZES = re.compile(
     r"(@\S+\s+)?(bar|barrier|mbarrier\.(init|arrive|arrive_drop|try_wait|test_wait)|tcgen05\.(commit|wait|fence)"
     r"|wgmma\.(commit|wait)_group|cp\.async\.(bulk\.)?(commit|wait)_group|fence\.(proxy\.async|mbarrier_init))\b"
 )
-#: Strong accesses whose narrower scope the checks compare with whom they meet; where none is reported, others order it.
+#: Strong accesses whose scope the checks compare with the synchronizing access; unreported ones are ordered.
 _REACHES = re.compile(r"(@\S+\s+)?(ld|st|atom|red)\.\S*gpu\b|(@\S+\s+)?mbarrier\.")
 #: A mutant may take so many times the instructions of the kernel before it counts as a timeout.
 _PATIENCE = 20
@@ -125,7 +125,7 @@ def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHED
 def _run(
     subject: Subject, mutant: Mutant, text: str, whole: Baseline, schedule: Any, seed: int
 ) -> tuple[Verdict, bytes]:
-    """What tells under one schedule, "survived" if nothing does; and the results."""
+    """The outcome under one schedule, "survived" if nothing is detected; and the results."""
 
     def verdict(fate: Fate, reported: str = "") -> Verdict:
         return Verdict(subject.name, mutant, fate, reported, f"{schedule} {seed}" if schedule == "random" else schedule)
@@ -157,7 +157,7 @@ def _run(
 
 
 def _survivor(subject: Subject, mutant: Mutant, *, same: bool) -> Fate:
-    """Whether a mutant that nothing tells of is equivalent; `same` says that its results have the same bits."""
+    """Whether an undetected mutant is equivalent; `same` says that its results have the same bits."""
     if mutant.kind == "of a narrower scope":
         orders = bool(_REACHES.match(mutant.instruction))
     else:

@@ -27,12 +27,12 @@ from ptxgen.emulator.memory.located import MemoryAccess
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
 _Actor = tuple[int, int]
 _ALL = np.uint16(0xFFFF)
-#: How what is told of strong accesses by the lanes of a warp begins: they do not race, but a barrier may order them.
+#: Prefix of reports on strong accesses by the lanes of a warp: they do not race, but a barrier may order them.
 STRONG = "strong accesses"
 
 
 class AllPairs(SharedAccesses):
-    """Shared accesses that are compared with every earlier one; `unordered` tells of those that nothing orders."""
+    """Shared accesses that are compared with every earlier one; `unordered` lists the unordered pairs."""
 
     unordered: list[str]
 
@@ -59,7 +59,7 @@ class AllPairs(SharedAccesses):
         writes: bool,
         racing: Any = None,
     ) -> None:
-        """Compare an access by `actor`, which knows what warp `row` knows, with all before; keep it."""
+        """Compare an access by `actor`, with the vector clock of warp `row`, with all earlier ones; record it."""
         observed = self._happens_before.observed[row]
         touched = np.broadcast_to(np.asarray(masks, np.int64), granules.shape).tolist()
         fighting = touched if racing is None else np.asarray(racing, np.int64).tolist()

@@ -38,7 +38,7 @@ class Buffer:
 
 
 def output(dtype: str, *shape: int, tolerance: tuple[float, float] | None = None, **more: Any) -> Buffer:
-    """A buffer that the kernel writes and the reference tells."""
+    """A buffer that the kernel writes and the reference defines."""
     return Buffer(dtype, shape, init="poison", role="out", tolerance=tolerance, **more)
 
 

@@ -1,4 +1,4 @@
-"""What a shell completes: kernels, targets, and what `explain` knows. Nothing here may raise, or take long."""
+"""Shell completion of kernels, targets and subjects of `explain`. Must be fast and never raise."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ SHOWN = "smem:NAME[/STAGE][=ROWSxCOLUMNS:TYPE[:SWIZZLE]], reg:%NAME, tmem:FIRST-
 
 @dataclass
 class Inspection:
-    """The observers that the options ask for, and what to do with them behind the run."""
+    """The observers selected by the options, and their output after the run."""
 
     lines: str | None = None
     trace: str | None = None
@@ -48,13 +48,13 @@ class Inspection:
         device: str,
         many: bool,
     ) -> Inspection:
-        """What the options ask for. Raises InputError."""
+        """The inspections selected by the options. Raises InputError."""
         asked = [name for name, value in (("--lines", lines), ("--trace", trace), ("--at", at)) if value is not None]
         asked += ["--why"] if whys else []
         if asked and device != "emulator":
-            raise InputError(f"{asked[0]} is for the emulator: a GPU does not stop at a line")
+            raise InputError(f"{asked[0]} requires the emulator: a GPU does not stop at a line")
         if asked and many:
-            raise InputError(f"{asked[0]} is of one run: leave out --schedules")
+            raise InputError(f"{asked[0]} inspects a single run; omit --schedules")
         if shows and at is None:
             raise InputError("--show shows the state at a line: add --at LINE[#HIT]")
         made = cls(lines, trace, shows, whys)

@@ -38,7 +38,7 @@ def run(
     m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
     k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
-    batches: Annotated[int, typer.Option("--batches", help="Products, of a kernel with batched=true.")] = 1,
+    batches: Annotated[int, typer.Option("--batches", help="GEMMs in the batch, with batched=true.")] = 1,
     alpha: Annotated[
         float | None, typer.Option("--alpha", help="What a kernel with alpha=true scales A·Bᵀ by.", show_default=False)
     ] = None,
@@ -202,7 +202,7 @@ def run(
     if not schedules and (jobs is not None or dask is not None):
         raise InputError("--jobs and --dask are for --schedules: one run is one process")
     if advice is not None and device != "emulator":
-        raise InputError("--advice is for the emulator: of a GPU ask Nsight Compute")
+        raise InputError("--advice is for the emulator; on a GPU, use Nsight Compute")
     if accept is not None and device != "emulator":
         raise InputError("--accept is for the emulator: a GPU reports no findings but faults")
     if advice is not None and not advice > 1:

@@ -30,7 +30,7 @@ class Result(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A schedule and its seed, and how the emulator is asked to check."""
+    """One run: a schedule with its seed, and the options of the emulator."""
 
     schedule: Schedule
     seed: int

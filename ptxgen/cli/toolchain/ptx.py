@@ -50,7 +50,7 @@ def assemble(
         unknown = any("option 'gpu-name'" in each.message for each in error.diagnostics)
         if unknown:
             raise InputError(
-                f"ptxas {ptxas_version()} does not know the target {error.target}{nearest(str(error.target), TARGETS)}"
+                f"ptxas {ptxas_version()} cannot target {error.target}{nearest(str(error.target), TARGETS)}"
             ) from None
         parse_ptx(text, file)  # what is not PTX at all has a place of its own, with column and caret
         if not as_json:

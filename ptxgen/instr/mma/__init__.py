@@ -1,4 +1,4 @@
-"""Warp-wide tensor core products: mma.sync, dense, sparse (`sp_`) and with scale factors (`mx`). PTX ISA 9.7.14.5.
+"""Warp-wide MMA: mma.sync, dense, sparse (`sp_`) and with scale factors (`mx`). PTX ISA 9.7.14.5.
 
 A class is named after the type of A and B. The warp holds each matrix in registers, spread over the threads as the
 manual shows for each shape and type.

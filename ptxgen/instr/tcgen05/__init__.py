@@ -1,7 +1,7 @@
 """Fifth-generation tensor cores and tensor memory (TMEM). PTX ISA 9.7.16.
 
-`allocation` of TMEM, `movement` into and out of it, the matrix products of `matrix`, `matrix_scaled` (block scales) and
-`matrix_ws` (weight stationary), and their `ordering`. Products with A in TMEM end in `_ts`, those with a sparse A have
+`allocation` of TMEM, `movement` into and out of it, the MMAs of `matrix`, `matrix_scaled` (block scales) and
+`matrix_ws` (weight stationary), and their `ordering`. MMAs with A in TMEM end in `_ts`, those with a sparse A have
 `_sp`. ptxas wants one .cta_group throughout a kernel.
 """
 

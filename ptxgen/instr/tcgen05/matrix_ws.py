@@ -1,4 +1,4 @@
-"""D = A·B + D with B kept in one of four buffers: weight-stationary products. PTX ISA 9.7.16.10.9.3 and 9.7.16.10.9.4.
+"""D = A·B + D with B kept in one of four buffers: weight-stationary MMA. PTX ISA 9.7.16.10.9.3 and 9.7.16.10.9.4.
 
 `zero_column_mask` is a 64-bit descriptor of the columns of B that count as zero.
 """
@@ -42,7 +42,7 @@ class _Stationary(Product, opcode="tcgen05.mma.ws", section="9.7.16.10.9.3"):
 class mma_ws(_Stationary):
     """D = A·B (+ D if `enable_input_d`), A and B in shared memory, D in TMEM at `d`.
 
-    `collector` keeps B in a buffer for the next product (fill), or takes it from there.
+    `collector` keeps B in a buffer for the next MMA (fill), or takes it from there.
     """
 
     syntax = "tcgen05.mma.ws.cta_group::1.kind{.collector} [d], a, b, idesc, enable_input_d{, zero_column_mask}"
