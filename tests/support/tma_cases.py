@@ -43,4 +43,5 @@ def random_case(rng: random.Random, dtype: str, rank: int, swizzle: str) -> tupl
 
 def simple(emulator: Emulator, **changes: Any) -> TensorMap:
     options = {"dims": (64, 32), "strides": (128,), "box": (32, 8), **changes}
-    return TensorMap.tiled("f16", emulator.array(np.zeros(64 * 32, np.uint16) + 1), **options)
+    # By its address: a map that reaches past its array is refused.
+    return TensorMap.tiled("f16", emulator.array(np.zeros(64 * 32, np.uint16) + 1).address, **options)

@@ -244,7 +244,7 @@ def test_an_array_that_ends_inside_a_chunk() -> None:
     """The last 16 bytes of the box are in the tensor, but 8 of them in no array."""
     emulator = Emulator()
     array = emulator.array(np.zeros(1024 - 8, np.uint8))
-    tensormap = TensorMap.tiled("u8", array, (128, 8), (128,), (128, 8))
+    tensormap = TensorMap.tiled("u8", array.address, (128, 8), (128,), (128, 8))
     report, _, _ = load(tensormap.encode(), (0, 0), emulator=emulator, expect=1024)
     assert codes(report) == ["out-of-bounds"]
 
