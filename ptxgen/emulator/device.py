@@ -251,11 +251,11 @@ class Emulator:
     def breakpoint(
         self, line: int | None = None, hit: int = 1, *, warp: int | None = None, finding: str | None = None
     ) -> Iterator[Breakpoint]:
-        """Take the state of a launch inside when a warp comes to a line of the PTX for the n-th time, or when the n-th
+        """Take the state of a launch inside when a warp reaches a line of the PTX for the n-th time, or when the n-th
         finding of a code comes up ("": of any code).
 
         `with emulator.breakpoint(line=87, hit=2) as state: emulator.launch(...)`, then `state.shared["a"].tile(...)`.
-        The launch goes on to its end.
+        The launch continues to its end.
         """
         made = Breakpoint(line, hit, warp=warp, finding=finding)
         before = self.observers
@@ -278,16 +278,16 @@ class Emulator:
     ) -> LaunchReport:
         """Run a kernel to its end, or to where it cannot go on; `args` in the order of the entry's parameters.
 
-        What goes wrong in the kernel is in the report. Raises LaunchError or KernelArgumentError for a launch that no
-        GPU would take.
+        Faults and findings of the kernel are in the report. Raises LaunchError or KernelArgumentError for a launch that
+        no GPU would take.
         """
         return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes, cooperative)])[0]
 
     def launch_overlapping(self, launches: Sequence[Launch]) -> list[LaunchReport]:
         """Run kernels of one stream, each of which may begin before the one before has ended (`grids`).
 
-        CUDA has launches with the attribute programmaticStreamSerialization for it. What goes wrong is in the reports;
-        those after it are then not run, and incomplete. Raises what `launch` raises.
+        CUDA has launches with the attribute programmaticStreamSerialization for it. Faults and findings are in the
+        reports; those after it are then not run, and incomplete. Raises what `launch` raises.
         """
         began = time.perf_counter()
         shapes: list[LaunchShape] = []

@@ -1,9 +1,9 @@
-"""Events of a launch, and who observes them.
+"""Events of a launch, and their observers.
 
-The emulator's state (warps, memories, barriers, engines) knows no check: it emits what happens to `machine.events`. An
-observer overrides the methods of the events that it handles; the others cost one call of an empty function. Checks of
-races, the taint of registers, traces and the timing model are observers. Events return nothing: what an observer needs
-later it keeps itself, by the number of the mbarrier or of the asynchronous work.
+The emulator's state (warps, memories, barriers, engines) is independent of the checks: it emits events to
+`machine.events`. An observer overrides the methods of the events that it handles; the others cost one call of an empty
+function. Checks of races, the taint of registers, traces and the timing model are observers. Events return nothing:
+what an observer needs later it keeps itself, by the number of the mbarrier or of the asynchronous work.
 
 Rows are indices of resident warps (`machine.row_slot` gives the CTA slot). `lanes` are bool arrays of shape (32,) where
 the event is of one warp, (warps, 32) where it is of several. Granules are numbers of 16 bytes of a CTA's shared memory,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.memory import GlobalMemory, SharedMemory, TensorMemory
     from ptxgen.emulator.memory.located import MemoryAccess
     from ptxgen.emulator.state.mbarriers import MBarrier
-    from ptxgen.emulator.state.places import Places
+    from ptxgen.emulator.state.names import Names
     from ptxgen.emulator.state.signals import Signal
     from ptxgen.emulator.state.tensor_transfers import TensorLoad
 
@@ -52,7 +52,7 @@ class MachineView(Protocol):
     #: By CTA slot and offset.
     mbarriers: list[dict[int, MBarrier]]
     shared_names: SharedNames
-    places: Places
+    names: Names
     #: (warps, 32) words each, by the number of the register.
     registers: list[NDArray[Any]]
 
@@ -80,7 +80,7 @@ class Observer:
     def instruction_issued(
         self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
     ) -> None:
-        """Lanes of warps come to an instruction together; its guard lets those that are in `executes` execute it, now
+        """Lanes of warps reach an instruction together; its guard lets those that are in `executes` execute it, now
         or once what they wait for has come.
         """
 
@@ -100,7 +100,7 @@ class Observer:
         """A check, or the machine itself, reports a finding for the first time."""
 
     def launch_ends(self, status: Status) -> None:
-        """The launch is over, with this status."""
+        """The launch has ended, with this status."""
 
     # Barriers of CTAs and clusters, and convergence of lanes.
 
@@ -251,7 +251,7 @@ class Observer:
     # Accesses to memory by instructions.
 
     def memory_requested(self, access: MemoryAccess) -> None:
-        """A load, store or cp.async asks for bytes at addresses that its lanes name: hardware takes the same ones."""
+        """A load, store or cp.async accesses bytes at the addresses of its lanes: hardware takes the same ones."""
 
     def memory_loads(self, access: MemoryAccess) -> None:
         """Lanes load; a strong load (volatile, relaxed, acquire) has an order."""
@@ -295,7 +295,7 @@ class Observer:
         """Threads issue asynchronous work. What it reads and writes comes right after, before it does so."""
 
     def work_completed(self, work: AsyncWork) -> None:
-        """Asynchronous work is over, at the virtual time that it is now."""
+        """Asynchronous work completes, at the current virtual time."""
 
     def work_signals(self, work: AsyncWork, signal: Signal, offset: int) -> None:
         """The completion of work will arrive on mbarriers, of which one is at an offset of shared memory."""
@@ -336,7 +336,7 @@ class Observer:
         """A warp has waited for its cp.async; for those `signaled` an mbarrier has got an arrival before."""
 
     def copies_arrive_later(self, row: int, works: Sequence[AsyncWork], signal: Signal) -> None:
-        """A warp asks for an arrival on an mbarrier once these cp.async of its lanes are over."""
+        """cp.async.mbarrier.arrive by a warp: an arrival once these cp.async of its lanes complete."""
 
     def copies_arrive(self, row: int, works: Sequence[AsyncWork]) -> None:
         """An mbarrier gets the arrival for these cp.async, the first for each."""
@@ -379,7 +379,7 @@ class Observer:
         """A tcgen05.mma, cp or shift will write columns, or add to them."""
 
     def pair_allocates(self, row: int, peer: int, statement: Instruction) -> None:
-        """A warp asks for columns of tensor memory in both CTAs of its pair; `peer` is the slot of the other one."""
+        """A warp requests columns of tensor memory in both CTAs of its pair; `peer` is the slot of the other one."""
 
     def tensor_freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
         """A warp frees columns of tensor memory."""
@@ -399,7 +399,7 @@ Handler = Callable[..., None]
 
 
 def _nobody(*_: object, **__: object) -> None:
-    """Handles an event that nobody observes."""
+    """Handles an event without observers."""
 
 
 def _everyone(handlers: Sequence[Handler]) -> Handler:
@@ -435,5 +435,5 @@ class Events(Observer):
         return next((each for each in self.observers if isinstance(each, kind)), None)
 
     def observes(self, name: str) -> bool:
-        """Whether anybody handles an event: asks before work that only the event needs."""
+        """Whether any observer handles an event; test it before work that only the event needs."""
         return getattr(self, name) is not _nobody

@@ -1,4 +1,4 @@
 """Arithmetic of the number formats, on arrays: exact sums and products, roundings, approximations.
 
-It knows nothing of instructions; `ptxgen.emulator.semantics` does, and calls it.
+It is independent of instructions; `ptxgen.emulator.semantics` calls it.
 """

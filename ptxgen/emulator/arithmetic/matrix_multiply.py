@@ -61,7 +61,7 @@ def join(elements: NDArray[Any], bits: int) -> NDArray[Any]:
 
 
 def decode(elements: NDArray[Any], type: str, *, packed: bool = False) -> Values:
-    """The values of elements as `split` gives them; `packed` tells e2m1 of 4 bits from e2m1 in bytes."""
+    """The values of elements as `split` gives them; `packed`: e2m1 of 4 bits, not in bytes."""
     if type == "f16":
         return elements.view(np.float16).astype(np.float32)
     if type == "bf16":

@@ -142,7 +142,7 @@ def _sum(a: Doubles, b: Doubles, rounding: str, ftz: bool, sat: bool) -> Singles
 
 
 def divide(a: Singles, b: Singles, rounding: str, ftz: bool = False) -> Singles:
-    """a / b. No quotient of two .f32 is nearer than .f64 tells to a value of .f32 or a tie, unless it is one."""
+    """a / b. .f64 separates every quotient of two .f32 from each value of .f32 and tie that it does not equal."""
     if ftz:
         a, b = flush(a), flush(b)
     quotient = np.asarray(np.divide(a, b, dtype=np.float64))

@@ -16,7 +16,7 @@ from ptxgen.emulator.checks.uninitialized.suspects import Source, Suspects, Verd
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.state.places import Places
+    from ptxgen.emulator.state.names import Names
 
 __all__ = ["Findings", "line_list"]
 
@@ -74,7 +74,7 @@ class _Kept:
 class Findings:
     """The findings of a launch: what ended it first, then the others in the order in which they came up.
 
-    Without `checks` there is only the cause of its end. `places` names warps, CTAs and memory.
+    Without `checks` there is only the cause of its end. `names` has those of warps, CTAs and memory.
     """
 
     def __init__(self, checks: bool = True) -> None:
@@ -90,7 +90,7 @@ class Findings:
         self._only_reads = True
         #: Reads of what nothing has written, which may matter or not.
         self.suspects = Suspects()
-        self.places: Places | None = None
+        self.names: Names | None = None
         #: Is called with each finding when it comes up.
         self.reported: Callable[[Finding], None] = lambda finding: None
 
@@ -120,16 +120,16 @@ class Findings:
         `row` is the warp's row (None: no warp, or unknown), bit i of `lanes` stands for lane i, `slot` is the CTA slot
         of the memory (the warp's own if None), `address` counts in bytes in the state space.
         """
-        if self.places is None:
+        if self.names is None:
             line, text = (statement.line, statement.text.strip()) if statement is not None else (None, "")
             return Access(role, line, text, lanes=lanes, space=space, address=address, phase=phase)
-        return self.places.access(
+        return self.names.access(
             role, statement, row, lanes=lanes, slot=slot, space=space, address=address, phase=phase
         )
 
     def name(self, space: str, address: int) -> str:
         """What messages call an address: `full[2] (0x8410)`, or the address alone."""
-        return self.places.place(space, address) if self.places is not None else f"{address:#x}"
+        return self.names.place(space, address) if self.names is not None else f"{address:#x}"
 
     def report(
         self,

@@ -43,7 +43,7 @@ def destinations(
     space: str,
     cta_group: int = 1,
 ) -> list[Destination]:
-    """Where a copy of warp `row` goes: `mask` has the ranks of a multicast. Raises MemoryFault.
+    """The destinations of a copy of warp `row`: `mask` has the ranks of a multicast. Raises MemoryFault.
 
     The mbarrier is in the CTA that gets the data; with `cta_group` 2 it may be in its peer, and a multicast signals, of
     every destination and its peer, the CTA whose rank has the parity of the mbarrier's own (9.7.9.25.5.2).
@@ -72,7 +72,7 @@ def _report_mbarrier(
     barrier: int,
     cta_group: int,
 ) -> None:
-    """The mbarrier of a copy is in another CTA than its data. The copy goes on with the one of the data's CTA.
+    """The mbarrier of a copy is in another CTA than its data. The copy continues with that of the data's CTA.
 
     On Hopper that is what hardware does (measured, H200, driver 580.159.04, 2026-11-23: bulk and tensor copies, address
     of rank 1 with bit 24 cleared, of a peer, and with multicast), so it is advice there.
@@ -139,7 +139,7 @@ def each_store(
 ) -> Iterator[tuple[int, NDArray[np.bool_], tuple[int, ...]]]:
     """(row, lanes, values) of the copies to global memory that warps issue; `lanes` (32,) are the issuing ones.
 
-    With `merge`, lanes of a warp that issue the same are one copy: they store the same bytes to the same place, and
+    With `merge`, lanes of a warp that issue the same are one copy: they store the same bytes to the same address, and
     ptxas (13.5) makes one instruction of them, where it loops over the lanes of a reduction. In CuTe DSL's
     epilogues whole warps issue.
     """

@@ -37,7 +37,7 @@ _TF32_NAN = 0x7FFFE000
 class Box:
     """One copy: its rows, the elements along a row that are inside the tensor, and the map that it was made by.
 
-    `start` is the byte of a row's line at which its elements begin, `valid` tells for each piece of a row, of
+    `start` is the byte of a row's line at which its elements begin, `valid` says for each piece of a row, of
     `piece` bytes in global memory, whether it is inside. Padded types have pieces of 8 or 12 bytes, which take 16 in
     shared memory.
     """

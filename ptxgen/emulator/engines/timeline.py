@@ -48,7 +48,7 @@ class Timeline:
         heapq.heappush(self._queue, (due, self._sequence, action))
 
     def last(self, action: Action) -> None:
-        """Queue what is done only when no thread can run."""
+        """Queue work that is done only when no thread can run."""
         self._sequence += 1
         heapq.heappush(self._queue, (float("inf"), self._sequence, action))
 

@@ -18,7 +18,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.registry import calls as registry
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.load.registers import Register
-from ptxgen.emulator.load.variables import Place, statements_of
+from ptxgen.emulator.load.variables import Location, statements_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import control
@@ -116,7 +116,7 @@ def _initial_names(variable: syntax.Variable) -> Iterator[str]:
 def callees_first(functions: Sequence[syntax.Function]) -> tuple[list[str], set[str]]:
     """The functions' names, each after those that it calls as far as can be, and which of them can reach themselves.
 
-    Who calls through a pointer may call every function but the entry, which is the first.
+    A call through a pointer may reach every function but the entry, which is the first.
     """
     names = {function.name for function in functions}
     others = [function.name for function in functions[1:]]
@@ -172,9 +172,9 @@ def elements(operand: syntax.Operand | None) -> tuple[syntax.Operand, ...]:
 
 def giver(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> Give:
     """Reads an argument: a register, a constant or a variable on the stack."""
-    place = binder.place(operand)
-    if place is not None:
-        return _from_stack(place)
+    location = binder.location(operand)
+    if location is not None:
+        return _from_stack(location)
     if formal.array or formal.vector:
         raise Unmodelled(f"the argument {operand}")
     type = TYPES[formal.type]
@@ -190,9 +190,9 @@ def giver(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
 
 def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> Take:
     """Writes a parameter or a result to a register or a variable on the stack."""
-    place = binder.place(operand)
-    if place is not None:
-        return _to_stack(place)
+    location = binder.location(operand)
+    if location is not None:
+        return _to_stack(location)
     type = TYPES[formal.type]
     destination, dtype = binder.destination(operand, type), numpy_type(type)
 
@@ -203,28 +203,28 @@ def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
     return take
 
 
-def _on_stack(g: Group, place: Place) -> NDArray[np.int64]:
+def _on_stack(g: Group, location: Location) -> NDArray[np.int64]:
     """The offsets of the bytes of a variable on the stack of each lane."""
     stack = g.machine.stack
     threads = g.indices[:, None] * 32 + np.arange(32)
-    start = threads * stack.memory.pitch + stack.frame[g.rows] + place.address
-    return start[..., None] + np.arange(place.size)
+    start = threads * stack.memory.pitch + stack.frame[g.rows] + location.address
+    return start[..., None] + np.arange(location.size)
 
 
-def _from_stack(place: Place) -> Give:
-    if place.space != "local":
-        raise Unmodelled(f"an argument in .{place.space}")
+def _from_stack(location: Location) -> Give:
+    if location.space != "local":
+        raise Unmodelled(f"an argument in .{location.space}")
 
     def give(g: Group) -> Passed:
-        at, memory = _on_stack(g, place), g.machine.stack.memory
+        at, memory = _on_stack(g, location), g.machine.stack.memory
         return Passed(memory.data.reshape(-1)[at], memory.written.reshape(-1)[at])
 
     return give
 
 
-def _to_stack(place: Place) -> Take:
+def _to_stack(location: Location) -> Take:
     def take(g: Group, passed: Passed) -> None:
-        at, memory, active = _on_stack(g, place), g.machine.stack.memory, g.active
+        at, memory, active = _on_stack(g, location), g.machine.stack.memory, g.active
         memory.data.reshape(-1)[at[active]] = passed.data[active]
         memory.written.reshape(-1)[at[active]] = True if passed.written is None else passed.written[active]
 
@@ -241,7 +241,7 @@ class MovesLanes(Protocol):
 
 
 class Calls:
-    """The functions of a program by name, and the places that call them."""
+    """The functions of a program by name, and their call sites."""
 
     def __init__(self) -> None:
         self.callees: dict[str, Callee] = {}

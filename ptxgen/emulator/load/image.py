@@ -13,7 +13,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.load.constants import constant
-from ptxgen.emulator.load.variables import Place, alignment, named, up
+from ptxgen.emulator.load.variables import Location, alignment, named, up
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import CODE_WINDOW, CONST_WINDOW, Contents, GlobalMemory
 from ptxgen.instr.model.types import TYPES, Type
@@ -23,54 +23,54 @@ _CODE_BYTES = 256
 
 
 class Layout:
-    """The addresses of a module's variables and functions that no device decides: `places` has them by name.
+    """The addresses of a module's variables and functions that no device decides: `locations` has them by name.
 
     Global variables have a symbol, the number under which `Image.addresses` has their address.
     """
 
     def __init__(self, module: syntax.Module) -> None:
-        self.places: dict[str, Place] = {}
+        self.locations: dict[str, Location] = {}
         self.functions = {item.name: item for item in module.functions if item.body is not None}
         for number, name in enumerate(self.functions, 1):
-            self.places[name] = Place("code", CODE_WINDOW + number * _CODE_BYTES, _CODE_BYTES)
+            self.locations[name] = Location("code", CODE_WINDOW + number * _CODE_BYTES, _CODE_BYTES)
         #: The function to which a pointer leads, by its address.
-        self.function_at = {self.places[name].address: name for name in self.functions}
+        self.function_at = {self.locations[name].address: name for name in self.functions}
         for item in module.items:
             if isinstance(item, syntax.Directive) and item.name == "alias":
                 name, target = item.arguments[0], item.arguments[-1]
                 if target in self.functions:
-                    self.places[name] = self.places[target]
+                    self.locations[name] = self.locations[target]
                     self.functions[name] = self.functions[target]
         #: Variables of any body, by where they are declared.
-        self._of: dict[tuple[int, int], dict[str, Place]] = {}
+        self._of: dict[tuple[int, int], dict[str, Location]] = {}
         every = (item for item in module.statements() if isinstance(item, syntax.Variable))
         self.variables = [item for item in every if _is_defined(item)]
         self.constant_bytes = symbols = 0
         for variable in self.variables:
             for name, size, _ in named(variable):
                 if variable.space == "global":
-                    self._add(variable, name, Place("global", 0, size, symbols))
+                    self._add(variable, name, Location("global", 0, size, symbols))
                     symbols += 1
                 else:
                     start = up(self.constant_bytes, alignment(variable))
-                    self._add(variable, name, Place("const", start, size))
+                    self._add(variable, name, Location("const", start, size))
                     self.constant_bytes = start + size
         for item in module.items:
-            self.places.update(self.of(item))
+            self.locations.update(self.of(item))
         nowhere = [0] * symbols
         for variable in self.variables:
             for name, size, declarator in named(variable):
                 try:
                     self.initial(variable, declarator, size, nowhere)
-                except ValueError:  # it holds the address of what is defined elsewhere: its use ends as incomplete
-                    self.places.pop(name, None)
+                except ValueError:  # it holds the address of an undefined symbol: its use ends as incomplete
+                    self.locations.pop(name, None)
 
-    def of(self, statement: syntax.Statement) -> dict[str, Place]:
+    def of(self, statement: syntax.Statement) -> dict[str, Location]:
         """What a statement declares, by name."""
         return self._of.get((statement.line, statement.column), {})
 
-    def _add(self, statement: syntax.Statement, name: str, place: Place) -> None:
-        self._of.setdefault((statement.line, statement.column), {})[name] = place
+    def _add(self, statement: syntax.Statement, name: str, location: Location) -> None:
+        self._of.setdefault((statement.line, statement.column), {})[name] = location
 
     # Initial values.
 
@@ -96,10 +96,10 @@ class Layout:
             return constant(value, type)
         symbols: dict[str, int | float] = {}
         for name, generic in _names(value):
-            place = self.places.get(name)
-            if place is not None:
-                address = place.address if place.symbol is None else addresses[place.symbol]
-                symbols[name] = address + (CONST_WINDOW if generic and place.space == "const" else 0)
+            location = self.locations.get(name)
+            if location is not None:
+                address = location.address if location.symbol is None else addresses[location.symbol]
+                symbols[name] = address + (CONST_WINDOW if generic and location.space == "const" else 0)
         if not symbols and isinstance(value, syntax.Expression):
             return constant(value, type)
         number = value.evaluate(symbols) if isinstance(value, syntax.Expression) else symbols.get(value.text)
@@ -122,15 +122,15 @@ class Image:
         constants = bytearray(layout.constant_bytes)
         for variable in layout.variables:
             for name, size, declarator in named(variable):
-                place = layout.of(variable)[name]
+                location = layout.of(variable)[name]
                 try:
                     data = layout.initial(variable, declarator, size, self.addresses)
                 except ValueError:
                     continue
-                if place.symbol is not None:
-                    memory.view(self.addresses[place.symbol], size)[:] = np.frombuffer(data, np.uint8) if data else 0
+                if location.symbol is not None:
+                    memory.view(self.addresses[location.symbol], size)[:] = np.frombuffer(data, np.uint8) if data else 0
                 elif data:
-                    constants[place.address : place.address + size] = data
+                    constants[location.address : location.address + size] = data
         self.constants = Bank(bytes(constants), "the constant variables")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ptxgen.emulator.load.registers import Register
-from ptxgen.emulator.load.variables import Place
+from ptxgen.emulator.load.variables import Location
 from ptxgen.instr.model.scope import Scope
 
 #: The components of vectors, by both of their names.
@@ -24,14 +24,14 @@ class Names:
         #: The lengths of vector registers, whose elements are registers of the name with `.x` and so on.
         self.vectors: dict[str, int] = {}
         self.vector_ranges: dict[str, tuple[int, int, Callable[[], Register]]] = {}
-        self.places: dict[str, Place] = {}
+        self.locations: dict[str, Location] = {}
         self.labels: dict[str, int] = {}
         #: The labels of .branchtargets.
         self.lists: dict[str, list[str]] = {}
         #: The registers that were made, those of inner scopes too.
         self.made: list[Register] = outer.made if outer is not None and outer.outer is not None else []
 
-    def __call__(self, name: str) -> Register | Place | None:
+    def __call__(self, name: str) -> Register | Location | None:
         scope: Names | None = self
         base, _, component = name.partition(".")
         if component in _AXES and self.vector(base):
@@ -46,9 +46,9 @@ class Names:
             if numbered and 0 < len(number) < 12 and int(number) < numbered[0]:
                 made = scope.registers[name] = numbered[1]()
                 return made
-            place = scope.places.get(name)
-            if place is not None:
-                return place
+            location = scope.locations.get(name)
+            if location is not None:
+                return location
             scope = scope.outer
         return None
 
@@ -59,7 +59,7 @@ class Names:
         for scope in self._outwards():
             if name in scope.vectors:
                 return scope.vectors[name]
-            if name in scope.registers or name in scope.places:
+            if name in scope.registers or name in scope.locations:
                 return None
             numbered = scope.vector_ranges.get(prefix)
             if numbered and 0 < len(number) < 12 and int(number) < numbered[0]:

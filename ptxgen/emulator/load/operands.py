@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.load.constants import constant, numpy_type
 from ptxgen.emulator.load.registers import UNSIGNED, Register
-from ptxgen.emulator.load.variables import Place
+from ptxgen.emulator.load.variables import Location
 from ptxgen.emulator.state.special_registers import CLOCKS, SPECIAL_REGISTERS
 from ptxgen.instr.model.special import special_register
 from ptxgen.instr.model.types import TYPES, Type
@@ -169,23 +169,23 @@ class Binder:
                 return self._address_of(found, dtype)
         raise Unmodelled(f"the operand {operand}")
 
-    def place(self, operand: syntax.Operand | None) -> Place | None:
+    def location(self, operand: syntax.Operand | None) -> Location | None:
         """The variable that an operand names, alone or as the base of an address; None if it names none."""
         base = operand.base if isinstance(operand, syntax.Address) else operand
         found = self.names(base.text) if isinstance(base, syntax.Name) else None
-        return found if isinstance(found, Place) else None
+        return found if isinstance(found, Location) else None
 
-    def _address_of(self, place: Place, dtype: np.dtype[Any]) -> Reader:
+    def _address_of(self, location: Location, dtype: np.dtype[Any]) -> Reader:
         """The address of a variable in its own state space: of a shared one with the rank of the warp's own CTA; in
         functions that of a local one depends on the thread.
         """
-        address, symbol = place.address, place.symbol
+        address, symbol = location.address, location.symbol
         word = np.array(address, np.uint64).astype(dtype)[()]
         if symbol is not None:
             return lambda g: np.array(g.machine.config.addresses[symbol], np.uint64).astype(dtype)[()]
-        if place.space == "local" and not self.in_entry:
+        if location.space == "local" and not self.in_entry:
             return lambda g: (g.machine.stack.frame[g.rows] + address).astype(dtype, copy=False)
-        if place.space == "shared":
+        if location.space == "shared":
             return lambda g: word if g.machine.clusters.size == 1 else g.machine.shared_address(address, dtype)[g.rows]
         return lambda g: word
 

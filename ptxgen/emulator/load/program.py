@@ -20,7 +20,7 @@ from ptxgen.emulator.load.names import Names
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.load.register_use import Use, never_sure, tainted, writers_of
 from ptxgen.emulator.load.registers import RESERVED, Register
-from ptxgen.emulator.load.variables import Place, Variables
+from ptxgen.emulator.load.variables import Location, Variables
 from ptxgen.emulator.semantics import Semantics, find, reason
 from ptxgen.emulator.state.warpgroups import is_move
 from ptxgen.instr.model.form import Instruction
@@ -33,9 +33,9 @@ from ptxgen.instr.model.types import TYPES
 if TYPE_CHECKING:
     from ptxgen.emulator.state.group import Group
 
-#: Rank of the place after the last instruction: lanes there have left the kernel.
+#: Rank of the pc after the last instruction: lanes there have left the kernel.
 EXITED = 1 << 30
-#: What follows the last block of a function: the place where it was called.
+#: The successor of the last block of a function: its call site.
 RETURNED = EXITED + 1
 
 
@@ -53,7 +53,7 @@ class Operation:
     use: Use
     guard_reads: frozenset[int]
     names: Names
-    #: None if the text is no instruction that ptxgen knows.
+    #: None if the text is no instruction of the model.
     traits: Traits | None
 
 
@@ -116,7 +116,7 @@ class RegisterFlow:
 class Program:
     """A kernel's blocks, by rank: of divergent lanes those with the lower pc run first.
 
-    It knows no machine: many launches share one, which `of` keeps with the kernel.
+    It is independent of the machine: launches share one, which `of` keeps with the kernel.
     """
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
@@ -131,7 +131,7 @@ class Program:
         self._view_of: dict[tuple[int, np.dtype[Any]], int] = {}
         #: Whether it reads a clock, and whether it has strong loads, or loads through the read-only path.
         self.reads_time = self.has_strong_loads = self.has_read_only_loads = False
-        #: Whether it asks for the part of shared memory that the system reserves for cooperative groups.
+        #: Whether it requests the part of shared memory that the system reserves for cooperative groups.
         self.uses_reserved_shared = False
         #: Registers of accumulators and of A of wgmma, by index: their numbers in `Warpgroups`.
         self.accumulators: dict[int, int] = {}
@@ -141,7 +141,7 @@ class Program:
         outer = self._module_names(kernel.module)
         self._bodies = [self._body(function, outer) for function in functions]
         for info in kernel.parameters:
-            self._bodies[0].names.places[info.name] = Place("param", info.offset, info.size)
+            self._bodies[0].names.locations[info.name] = Location("param", info.offset, info.size)
         for line in self._lines:
             if line is not None:
                 self._recognize(line)
@@ -231,17 +231,17 @@ class Program:
         return frozenset(found)
 
     def _module_names(self, module: syntax.Module) -> Names:
-        """The names that all functions of a module know."""
+        """The names that are visible in all functions of a module."""
         names = Names(None, self.kernel.analysis.scope(module))
-        names.places.update(self.layout.places)
+        names.locations.update(self.layout.locations)
         for item in module.items:
-            names.places.update(self.variables.of(item))
+            names.locations.update(self.variables.of(item))
         return names
 
     def _body(self, function: syntax.Function, outer: Names) -> _Body:
         """Read the body of a function: its lines, and the registers that it has."""
         names = Names(outer, self.kernel.analysis.scope(function))
-        names.places.update(self.variables.of(function))
+        names.locations.update(self.variables.of(function))
         start = len(self._lines)
         if function.kind == "func":
             for parameter in (*function.returns, *function.parameters):
@@ -257,8 +257,8 @@ class Program:
             if isinstance(statement, syntax.RegisterDeclaration):
                 self._declare(names, statement.declarators, statement.type, statement.vector)
             elif isinstance(statement, syntax.Variable):
-                names.places.update(self.variables.of(statement))
-                names.places.update(self.layout.of(statement))
+                names.locations.update(self.variables.of(statement))
+                names.locations.update(self.layout.of(statement))
         for index, statement in enumerate(block.statements):
             if isinstance(statement, syntax.Label):
                 behind = list_behind(block.statements, index)
@@ -335,7 +335,7 @@ class Program:
 
     def _graph(self, body: _Body) -> tuple[list[int], list[list[int]]]:
         """Where the blocks of a body start, the last at its end, and which follow each."""
-        leaders = {body.start, body.end}  # the last block is empty: lanes that come there leave
+        leaders = {body.start, body.end}  # the last block is empty: lanes that reach it exit
         for index in range(body.start, body.end):
             line = self._lines[index]
             assert line is not None
@@ -345,7 +345,7 @@ class Program:
             elif kind == "terminator":
                 leaders.add(index + 1)
                 leaders.update(target for target in self._labels(line) if target is not None)
-        # Labels inside a block begin none unless a branch goes there.
+        # Labels inside a block begin none unless a branch targets them.
         starts = sorted(leaders)
         number = {start: position for position, start in enumerate(starts)}
         successors: list[list[int]] = []

@@ -38,7 +38,7 @@ class Use:
 
 
 def tainted(uses: Iterable[Use], registers: frozenset[int]) -> frozenset[int]:
-    """These registers, and all to which such instructions may write what they have made of them."""
+    """These registers, and all to which such instructions may write values derived from them."""
     through = [use for use in uses if use.lanewise or use.lanes is not None]
     found, before = set(registers), 0
     while len(found) > before:

@@ -10,11 +10,11 @@ from pathlib import PurePath
 from ptxgen import syntax
 from ptxgen.device import Finding
 
-#: Calls inside calls that are shown of an inlined place.
+#: Nested calls that are shown of an inlined location.
 _DEEPEST = 4
 #: How messages name a line of the PTX.
 _LINE = re.compile(r"\bline (\d+)\b")
-_Place = tuple[int, int, int]
+_Location = tuple[int, int, int]
 
 
 class SourceLines:
@@ -24,7 +24,7 @@ class SourceLines:
         self._files: dict[int, str] = {}
         self._lines: list[int] = []
         self._locations: list[syntax.Location | None] = []
-        self._callers: dict[_Place, _Place] = {}
+        self._callers: dict[_Location, _Location] = {}
         for item in module.statements():
             if isinstance(item, syntax.FileDirective):
                 self._files[item.index] = PurePath(item.path).name
@@ -71,6 +71,6 @@ class SourceLines:
         summary, rule, fix = (_LINE.sub(named, text) for text in (made.summary, made.rule, made.fix))
         return replace(made, summary=summary, rule=rule, fix=fix)
 
-    def _name(self, place: _Place) -> str:
+    def _name(self, place: _Location) -> str:
         file, line, column = place
         return f"{self._files.get(file, f'file {file}')}:{line}" + (f":{column}" if column else "")

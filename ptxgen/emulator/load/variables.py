@@ -15,7 +15,7 @@ Space = Literal["global", "const", "shared", "local", "param", "code"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A variable: its state space and its address there, in bytes. `param` are an entry's parameters.
 
     Addresses of `local` count from the frame of the function: the variables of a function and its parameters in memory.
@@ -60,14 +60,14 @@ class Variables:
     """The shared variables of a launch and the stack frames of its functions, the entry first."""
 
     def __init__(self, module: syntax.Module, functions: Sequence[syntax.Function]) -> None:
-        #: The places of the names that a statement declares (a variable, or the parameters of a function).
-        self._places: dict[int, dict[str, Place]] = {}
+        #: The locations of the names that a statement declares (a variable, or the parameters of a function).
+        self._locations: dict[int, dict[str, Location]] = {}
         #: Bytes of a function's frame, by its name: a multiple of what any frame is aligned to.
         self.frames: dict[str, int] = {}
         self._frame_alignment = 8
         self._shared_end, self._dynamic_alignment = RESERVED_BYTES, 1
         #: The shared variables with the bytes of their elements; one without a size is the dynamic shared memory.
-        self.shared: list[tuple[str, Place, int]] = []
+        self.shared: list[tuple[str, Location, int]] = []
         dynamic: list[tuple[syntax.Variable, str]] = []
         for item in (*module.items, *(each for function in functions for each in statements_of(function.body))):
             if isinstance(item, syntax.Variable) and item.space.startswith("shared"):
@@ -75,17 +75,17 @@ class Variables:
         #: The end of static shared memory, where the dynamic begins.
         self.shared_end = up(self._shared_end, self._dynamic_alignment)
         for item, name in dynamic:
-            self._add(item, name, Place("shared", self.shared_end))
-            self.shared.append((name, Place("shared", self.shared_end), 1))
+            self._add(item, name, Location("shared", self.shared_end))
+            self.shared.append((name, Location("shared", self.shared_end), 1))
         sizes = {function.name: self._frame(function) for function in functions}
         self.frames = {name: up(size, self._frame_alignment) for name, size in sizes.items()}
 
-    def of(self, statement: syntax.Statement) -> Mapping[str, Place]:
+    def of(self, statement: syntax.Statement) -> Mapping[str, Location]:
         """What a statement declares, by name."""
-        return self._places.get(id(statement), {})
+        return self._locations.get(id(statement), {})
 
-    def _add(self, statement: syntax.Statement, name: str, place: Place) -> None:
-        self._places.setdefault(id(statement), {})[name] = place
+    def _add(self, statement: syntax.Statement, name: str, location: Location) -> None:
+        self._locations.setdefault(id(statement), {})[name] = location
 
     def _share(self, variable: syntax.Variable) -> Iterator[str]:
         """Place shared variables with a size; gives the names of those without."""
@@ -96,9 +96,9 @@ class Variables:
                 yield name
                 continue
             start = up(self._shared_end, align)
-            place = Place("shared", start, size)
-            self._add(variable, name, place)
-            self.shared.append((name, place, TYPES[variable.type].bytes * (variable.vector or 1)))
+            location = Location("shared", start, size)
+            self._add(variable, name, location)
+            self.shared.append((name, location, TYPES[variable.type].bytes * (variable.vector or 1)))
             self._shared_end = start + size
 
     def _frame(self, function: syntax.Function) -> int:
@@ -123,7 +123,7 @@ class Variables:
         """Place one in a frame; gives the frame's new end."""
         self._frame_alignment = max(self._frame_alignment, align)
         start = up(end, align)
-        self._add(statement, name, Place("local", start, size))
+        self._add(statement, name, Location("local", start, size))
         return start + size
 
 

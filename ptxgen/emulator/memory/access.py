@@ -157,7 +157,7 @@ def store_words(
         machine.events.memory_requested(access)
     machine.events.memory_stores(access, values)
     words, index = data.view(dtype), offsets // size
-    changed = False  # what is there already is no effect: threads that poll may store what they read
+    changed = False  # a store of the same value is no effect: threads that poll may store what they read
     for i, value in enumerate(values):
         full = np.broadcast_to(value, index.shape)
         at = index + i

@@ -1,4 +1,4 @@
-"""What strong loads return: the value in memory, or an older one that the memory model permits."""
+"""What strong loads return: the value in memory, or a stale one that the memory model permits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ptxgen.emulator.memory.located import MemoryAccess
 
 
 class StrongLoads:
-    """Every strong load returns what is in memory."""
+    """Every strong load returns the value in memory."""
 
     def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> bool:
-        """May put stale values in place of loaded ones, and whether it has. `values` are the neighboring words of each
+        """May replace loaded values by stale ones, and says whether it has. `values` are the neighboring words of each
         lane, (warps, 32).
         """
         return False

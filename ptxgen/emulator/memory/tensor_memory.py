@@ -42,9 +42,9 @@ class TensorMemory:
         self.relinquished = np.zeros(slots, np.bool_)
         #: The request of a warp of one CTA of a pair: slot -> (row, columns, statement).
         self._requests: dict[int, tuple[int, int, Statement]] = {}
-        #: What the peer's warp, asking last, has got for it: slot -> (row, first column).
+        #: The allocation that the later request of the peer's warp got for it: slot -> (row, first column).
         self._granted: dict[int, tuple[int, int]] = {}
-        #: Whether any CTA has asked for an allocation.
+        #: Whether any CTA has requested an allocation.
         self._used = False
         #: Columns of the last allocation of each CTA, 0 before the first.
         self.last_size = np.zeros(slots, np.int64)
@@ -119,9 +119,9 @@ class TensorMemory:
     def describe(self, slot: int) -> str:
         """What an alloc or dealloc waits for in a CTA, or in the pair whose even CTA it is; for a deadlock report."""
         held = ", ".join(f"{size} columns at {start}" for start, size in self.sizes[slot].items()) or "none"
-        asked = [f"{self._requests[each][1]} columns" for each in (slot, slot + 1) if each in self._requests]
-        what = "columns of tensor memory" + (", or the peer of the pair" if asked or self.freeing else "")
-        return f"{what}: allocated {held}" + (f"; one CTA requests {asked[0]}" if asked else "")
+        requested = [f"{self._requests[each][1]} columns" for each in (slot, slot + 1) if each in self._requests]
+        what = "columns of tensor memory" + (", or the peer of the pair" if requested or self.freeing else "")
+        return f"{what}: allocated {held}" + (f"; one CTA requests {requested[0]}" if requested else "")
 
     def free(self, slot: int, address: int, columns: int, statement: Statement, warp: int) -> None:
         """A warp frees an allocation. Raises MemoryFault unless address and size are those of one."""

@@ -18,7 +18,7 @@ from ptxgen.syntax import Instruction
 
 
 class BreakpointError(LookupError):
-    """The launch has not come to the breakpoint, or holds nothing of that name; the message says what there is."""
+    """The launch has not reached the breakpoint, or has nothing of that name; the message lists the names."""
 
 
 def _dtype(name: npt.DTypeLike) -> np.dtype[Any]:
@@ -112,7 +112,7 @@ class _Named(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class State:
-    """What a CTA holds when one of its warps has come to an instruction and has not executed it.
+    """The state of a CTA when one of its warps has reached an instruction and has not executed it.
 
     `lanes` are those that have come, (32,). `registers` are those of the warp, (32,) words each as unsigned integers.
     `tensor` are the cells of its tensor memory: (128 lanes, 512 columns) of 32 bits.
@@ -141,7 +141,7 @@ class State:
 
 
 class Breakpoint(Observer):
-    """Takes the state at the n-th time that a warp comes to a line, of all warps or of one of each CTA (`warp`).
+    """Takes the state at the n-th time that a warp reaches a line, of all warps or of one of each CTA (`warp`).
 
     With `finding` it takes it when the n-th finding of this code comes up, of any code if that is empty: the state of
     the CTA of the first warp that the finding names, or else of the warp that has run last.
@@ -159,7 +159,7 @@ class Breakpoint(Observer):
         self._state: State | None = None
         self._machine: MachineView | None = None
         self._program: ProgramView | None = None
-        #: The warp that has come to an instruction last, its lanes, and the instruction.
+        #: The warp that last reached an instruction, its lanes, and the instruction.
         self._last: tuple[int, NDArray[np.bool_], Instruction] | None = None
 
     @property
@@ -171,7 +171,7 @@ class Breakpoint(Observer):
                 raise BreakpointError(f"no launch since has had a {what} {self.hit} times: {self.hits} came up")
             who = "a warp" if self.warp is None else f"warp {self.warp}"
             raise BreakpointError(
-                f"no launch since has come to line {self.line} {self.hit} times: {who} came there {self.hits} times"
+                f"no launch since has reached line {self.line} {self.hit} times: {who} reached it {self.hits} times"
             )
         return self._state
 
@@ -231,7 +231,7 @@ class Breakpoint(Observer):
         machine = self._machine
         for each in finding.accesses:
             for slot in np.unique(machine.row_slot).tolist():
-                if each.warp is None or machine.places.cta(slot) != each.cta:
+                if each.warp is None or machine.names.cta(slot) != each.cta:
                     continue
                 statements = self._program.kernel.module.statements()
                 at = [found for found in statements if isinstance(found, Instruction) and found.line == each.line]
@@ -268,7 +268,7 @@ class Breakpoint(Observer):
             instruction=" ".join(statement.text.split()),
             hit=self.hit,
             time=machine.timeline.now,
-            cta=machine.places.cta(slot),
+            cta=machine.names.cta(slot),
             warp=row % machine.warps_per_cta,
             lanes=lanes.copy(),
             shared=_Named("shared variable or region", shared),

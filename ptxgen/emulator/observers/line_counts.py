@@ -14,7 +14,7 @@ from ptxgen.syntax import Instruction, Module
 
 @dataclass(slots=True)
 class Count:
-    """How often warps have come to an instruction, for how many threads its guard let it execute, and how many not."""
+    """How often warps have reached an instruction, for how many threads its guard let it execute, and how many not."""
 
     warps: int = 0
     threads: int = 0

@@ -1,4 +1,6 @@
-"""Who wrote a byte: a record of the stores, copies and MMAs of a launch, by the memory that they write and read."""
+"""The writers of each byte: a record of the stores, copies and MMAs of a launch, by the memory that they write and
+read.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,7 @@ class WorkRecord:
 
 @dataclass(frozen=True)
 class Write:
-    """Who wrote a byte: the instruction with its warp, lane and CTA; `signals` the phase that a copy completes."""
+    """The writer of a byte: the instruction with its warp, lane and CTA; `signals` the phase that a copy completes."""
 
     access: Access
     what: str
@@ -108,7 +110,7 @@ class Write:
 
 
 class Provenance(Observer):
-    """Records who writes and reads memory in the last launch, in the order of issue: `Emulator(observers=[...])`.
+    """Records the writers and readers of memory in the last launch, in the order of issue: `Emulator(observers=[...])`.
 
     `writer_of_global`, `writer_of_shared` and `writer_of_tensor` name the last writer of a byte;
     `ptxgen.emulator.observers.why` walks back from there. A launch of more than `most` events is recorded up to there:
@@ -147,7 +149,7 @@ class Provenance(Observer):
         assert self.machine is not None
         self.order += 1
         for slot in slots.tolist():
-            self._begins.setdefault(slot, []).append((self.order, self.machine.places.cta(slot)))
+            self._begins.setdefault(slot, []).append((self.order, self.machine.names.cta(slot)))
 
     def _lanes(self, access: MemoryAccess) -> LaneAccess | None:
         rows, _, space, places, size, statement, _ = access
@@ -291,7 +293,7 @@ class Provenance(Observer):
             record.reads.append(TensorAccess(record.order, work, work.row, work.statement, slot, bands, columns))
             record.operands.append(what)
 
-    # Who wrote it.
+    # The writer.
 
     def slot_of(self, cta: tuple[int, int, int] | int) -> tuple[int, int]:
         """The slot of a CTA of the grid, and an order behind its last event. Raises LookupError."""
@@ -371,18 +373,18 @@ class Provenance(Observer):
         return Access(role, statement.line, statement.text.strip(), warp, lanes, self.cta(slot, order))
 
     def writer_of_global(self, address: int) -> Write | None:
-        """Who wrote a byte of global memory last; None if nothing of the launch has."""
+        """The last writer of a byte of global memory; None if the launch has not written it."""
         found = self.last_global(address)
         return None if found is None else self.write(found, None, address - HEAP_BASE)
 
     def writer_of_shared(self, offset: int, cta: tuple[int, int, int] | int = 0) -> Write | None:
-        """Who wrote a byte of a CTA's shared memory last, at an offset as findings and views have it."""
+        """The last writer of a byte of a CTA's shared memory, at an offset as findings and views have it."""
         slot, before = self.slot_of(cta)
         found = self.last_shared(slot, offset, before)
         return None if found is None else self.write(found, slot, offset)
 
     def writer_of_tensor(self, lane: int, column: int, cta: tuple[int, int, int] | int = 0) -> Write | None:
-        """Who wrote a cell of a CTA's tensor memory last."""
+        """The last writer of a cell of a CTA's tensor memory."""
         slot, before = self.slot_of(cta)
         found = self.tensor_writers(slot, range(lane, lane + 1), range(column, column + 1), before)
         return self.write(found[-1]) if found else None

@@ -161,7 +161,7 @@ class Why:
     def _granules(
         self, slot: int | None, granules: NDArray[np.int64], order: int, depth: int, byte: int = 0
     ) -> list[Step]:
-        """Who wrote granules of a CTA, or a byte of one; or which elements granules of the heap are."""
+        """The writers of granules of a CTA, or of a byte of one; or which elements granules of the heap are."""
         if not len(granules):
             return []
         if slot is None:
@@ -192,7 +192,7 @@ class Why:
         return str(cta if any(cta[1:]) else cta[0])
 
     def _global(self, start: int, end: int, order: int, depth: int) -> list[Step]:
-        """Bytes of the heap: elements of arrays, and who wrote them where that was this launch."""
+        """Bytes of the heap: elements of arrays, and their writers where this launch wrote them."""
         name = self._elements(start + HEAP_BASE, end + HEAP_BASE)
         found = self._history.last_global(start + HEAP_BASE, order)
         made = Step(f"{name}, {'an input' if found is None else 'which this launch wrote'}")
@@ -363,7 +363,7 @@ class Why:
         return made.add(self._multiplied(records, depth, adds=False) if records else [Step("nothing has written it")])
 
     def _filled(self, reads: Sequence[tuple[WorkRecord, WorkAccess]], depth: int) -> Iterator[Step]:
-        """Who wrote what MMAs read of one region of shared memory: copies of one instruction together."""
+        """The writers of what MMAs read of one region of shared memory: copies of one instruction together."""
         copies: dict[int, list[WorkRecord]] = {}
         others: dict[int, tuple[LaneAccess, int, int]] = {}
         for _, read in reads:
@@ -383,7 +383,7 @@ class Why:
                     assert found.slots is not None
                     left = np.setdiff1d(left, found.offsets[found.mask & (found.slots == slot)] // GRANULE)
                 else:
-                    yield Step(f"nothing has written {self._machine.places.place('shared', offset)}")
+                    yield Step(f"nothing has written {self._machine.names.place('shared', offset)}")
                     break
         for records in copies.values():
             yield self._copies(records, depth)

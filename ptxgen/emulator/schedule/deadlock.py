@@ -1,4 +1,4 @@
-"""The report of a deadlock: which warps wait where, for what, and why it does not come."""
+"""The report of a deadlock: which warps wait, at which instruction, for what, and the cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 8
 
 
 def report_deadlock(scheduler: Scheduler) -> None:
-    """One finding per instruction and state of what it waits for, however many CTAs wait there; then their causes."""
+    """One finding per instruction and state of the object it waits for, for any number of CTAs; then their causes."""
     findings = scheduler.machine.findings
     findings.deadlocked()
     waits: dict[tuple[Operation | None, _Need], list[int]] = {}
@@ -156,7 +156,7 @@ def _need(scheduler: Scheduler, key: object, row: int) -> _Need:
 
 
 def _fix(barrier: MBarrier, row: int) -> str:
-    """What is wrong with a phase that never completes, by what it lacks."""
+    """Why a phase never completes, by what it still lacks."""
     account = barrier.account
     if barrier.phase == 0 and not account.arrivals and not account.expected and row not in barrier.waits:
         return "wait with parity 1 if the stage is empty at first, else add the missing arrival"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 class Repetition:
     """Compares the state of warps with that of an earlier look (Brent's cycle detection).
 
-    While nothing changes around a warp, what it does follows from its registers, its local memory and the pcs of its
+    While nothing changes around a warp, its execution follows from its registers, its local memory and the pcs of its
     lanes: if these repeat after it has run, it spins forever. `state` gives them: arrays by warp.
     """
 

@@ -33,7 +33,7 @@ from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.warps import Warps
 from ptxgen.syntax import Statement
 
-#: Steps without any effect after which work completes that is not due yet, and lanes that wait to be met run too.
+#: Steps without any effect after which work completes that is not due yet, and lanes that wait for convergence run too.
 _QUIET_STEPS = 256
 #: So few steps without any effect may be enough where a wait for another thread has cost many before; twice as many
 #: before work completes that is not due yet.
@@ -71,7 +71,7 @@ class Scheduler:
         self._late: list[NDArray[np.int64]] = []
         self.instructions = 0
         self.blocked = False
-        #: The instruction that runs, and who executes it.
+        #: The instruction that runs, and the warps that execute it.
         self._operation: Operation | None = None
         self._group: Group | None = None
         self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
@@ -181,7 +181,7 @@ class Scheduler:
                 self.warps.wake(key)
         slots = self.machine.row_slot[group.indices]
         np.subtract.at(self.left, slots, group.active.sum(axis=1))
-        if self.clusters.size > 1 or self.left[slots].any():  # else nobody is left to wait there
+        if self.clusters.size > 1 or self.left[slots].any():  # else no warp is left to wait there
             self.cluster_barriers.leave(group)
         here = distinct(slots)
         for slot in here.tolist() if self.barriers.open else ():
@@ -247,7 +247,7 @@ class Scheduler:
         return "findings" if machine.findings.errors else "ok"
 
     def _faulting(self, statement: Statement | None) -> tuple[Access, ...]:
-        """Who has executed the instruction that faults: the warp, if it is one alone that executes it now."""
+        """The warp that has executed the instruction that faults, if it is the only one that executes it now."""
         if statement is None:
             return ()
         running, group = self._operation, self._group
@@ -296,7 +296,7 @@ class Scheduler:
         return self.warps.pick_fairly()
 
     def _state(self) -> list[NDArray[Any]]:
-        """What decides how each warp goes on while nothing changes around it."""
+        """The state that decides how each warp continues while nothing changes around it."""
         local = self.machine.stack.memory.data.reshape(self.machine.warps, -1)
         return [self.warps.pc, self.warps.held, *self.machine.registers, local]
 

@@ -1,4 +1,4 @@
-"""The limits of a launch, in steps and in seconds, and what is told of its progress meanwhile."""
+"""The limits of a launch, in steps and in seconds, and reports of its progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxgen.emulator.checks.registry import launches
 from ptxgen.emulator.load.program import Incomplete
 from ptxgen.syntax import Instruction
 
-#: The clock is read every so many steps, and progress told every so many seconds.
+#: The clock is read every so many steps, and progress reported every so many seconds.
 _STEPS, _SECONDS = 16, 1.0
 
 
@@ -35,7 +35,7 @@ class Progress:
 
 
 class Watchdog:
-    """Ends a launch after `max_steps`, or `timeout` seconds (None: never). `tell` gets its progress each second."""
+    """Ends a launch after `max_steps`, or `timeout` seconds (None: never). `notify` gets its progress each second."""
 
     def __init__(
         self, max_steps: int, timeout: float | None = None, notify: Callable[[Progress], None] | None = None

@@ -24,12 +24,12 @@ LEFT_OUT = {
     "surface": "kernels of these generations store tensors by TMA, not through surfaces",
     "fabric": "memory of other devices; the emulator has one device",
     "fence.fence_proxy_fabric": "memory of other devices; the emulator has one device",
-    "conversion.cvt_ue5m3x2": "no manual at hand tells the bits of ue5m3 (PTX ISA 9.4, sm_107)",
-    "conversion.cvt_ue5m3x2_pair": "no manual at hand tells the bits of ue5m3 (PTX ISA 9.4, sm_107)",
+    "conversion.cvt_ue5m3x2": "no available manual defines the bits of ue5m3 (PTX ISA 9.4, sm_107)",
+    "conversion.cvt_ue5m3x2_pair": "no available manual defines the bits of ue5m3 (PTX ISA 9.4, sm_107)",
     "sparse": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
     "tcgen05.ld_spcompress": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
     "tcgen05.ld_red_spcompress": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
-    "tensormap.query_alloc_class_large": "asks the driver's allocator, which the emulator does not have",
+    "tensormap.query_alloc_class_large": "queries the driver's allocator, which the emulator does not have",
 }
 
 Kind = Literal["plain", "blocking", "terminator"]
@@ -79,7 +79,7 @@ def find(form: type[Instruction]) -> Semantics | None:
 
 
 def reason(key: str) -> str | None:
-    """Why a declaration has no semantics; None if nobody has said why."""
+    """Why a declaration has no semantics; None if no reason is recorded."""
     return LEFT_OUT.get(key) or LEFT_OUT.get(key.partition(".")[0])
 
 

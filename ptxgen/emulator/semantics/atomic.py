@@ -140,7 +140,7 @@ def change(
     """Do an operation for the active lanes of a part, on `count` neighboring elements of `size` bytes each.
 
     `operands` are (lanes, count); so is the result, what the lanes found. It `reads` if it gives that back (red does
-    not), and `uses` what is there (exch does not).
+    not), and `uses` the old value (exch does not).
     """
     g, machine = part.group, part.group.machine
     if part.space not in ("global", "shared", "shared::cluster"):

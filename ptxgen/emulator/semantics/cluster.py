@@ -53,7 +53,7 @@ def map_address(op: cluster.mapa, binder: Binder, statement: syntax.Instruction)
     def run(g: Group) -> None:
         addresses, ranks = g.full(a(g)).astype(np.int64), g.full(rank(g)).astype(np.int64)
         base = _window(g, addresses, op.space)
-        # CuTe DSL (4.8) has each lane of a warp map the rank of its number: what matters is who uses the address.
+        # CuTe DSL (4.8) has each lane of a warp map the rank of its number: only the use of the address matters.
         named = np.minimum(ranks, _NOBODY)
         d(g, (base | named << RANK_SHIFT | (addresses & OFFSET_MASK)).astype(word))
 

@@ -1,7 +1,7 @@
 """Sums and products with a carry. PTX ISA 9.7.2. Each lane has one carry.
 
 The manual calls what sub.cc and subc leave there a borrow. Hardware computes a + ~b + 1 and keeps its carry, the
-opposite of the borrow, as addc after sub.cc tells (measured, H100, driver 580, 2026-11-22).
+opposite of the borrow, as addc after sub.cc shows (measured, H100, driver 580, 2026-11-22).
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Pl
                     fix=f"mbarrier.inval before line {statement.line}",
                     accesses=(access, first),
                 )
-            called, _ = machine.places.name("shared", offset)
+            called, _ = machine.names.name("shared", offset)
             made = MBarrier(offset, expected, expected, row, statement, layout, called=called)
             machine.events.mbarrier_initialized(row, slot, made)
             new.add(id(made))
@@ -318,12 +318,12 @@ def _tested(
         machine = g.machine
         done = np.zeros((g.size, 32), np.bool_)
         wait = np.zeros((g.size, 32), np.bool_)
-        asked: dict[int, int] = {}
+        offset_of: dict[int, int] = {}
         places, phases = g.full(address(g)), g.full(wanted(g))
         active = g.active
         for position, row in enumerate(g.indices):
             row, lanes = int(row), active[position]
-            # Lanes of a warp nearly always ask the same.
+            # Lanes of a warp nearly always test the same.
             for place, phase in set(
                 zip(places[position][lanes].tolist(), phases[position][lanes].tolist(), strict=True)
             ):
@@ -337,7 +337,7 @@ def _tested(
                     machine.polled[row] = Polled(slot, barrier, statement)
                     machine.events.mbarrier_polled(row, barrier, statement)
                     # Of lanes that wait for different objects some give up at once, as they may.
-                    if asked.setdefault(row, offset) == offset:
+                    if offset_of.setdefault(row, offset) == offset:
                         wait[position] |= asking
                 else:
                     machine.polled.pop(row, None)
@@ -356,7 +356,7 @@ def _tested(
             report(g, np.zeros((g.size, 32), np.bool_))
         if value is not None:
             value(g, np.zeros((g.size, 32), np.uint8))
-        return done, wait, asked
+        return done, wait, offset_of
 
     return test
 
@@ -379,11 +379,11 @@ def try_wait(
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
     def run(g: Group, scheduler: Scheduler) -> Passing:
-        done, waiting, asked = tested(g)
+        done, waiting, offset_of = tested(g)
         p(g, done)
         passing = ~waiting | scheduler.warps.timed_out[g.rows][:, None]
         scheduler.warps.timed_out[g.rows] = False
-        key = lambda row: ("mbarrier", int(g.machine.row_slot[row]), asked[row])  # noqa: E731
+        key = lambda row: ("mbarrier", int(g.machine.row_slot[row]), offset_of[row])  # noqa: E731
         return key, None if (passing | ~g.active).all() else passing
 
     return run

@@ -37,10 +37,10 @@ def space_of(space: str | None, binder: Binder, operand: syntax.Operand) -> str 
     A name has its own space: for .param the entry's parameters or a variable on the stack, and where the instruction
     says none, that of the variable (measured: SASS of ptxas 13.5 for ld, st and atom).
     """
-    place = binder.place(operand)
+    location = binder.location(operand)
     base = space if space is None or space == "shared::cluster" else space.split("::")[0]
-    if place is not None and (base is None or base == "param"):
-        return place.space
+    if location is not None and (base is None or base == "param"):
+        return location.space
     if base == "param" and (space == "param::func" or not binder.in_entry):
         return "local"
     return base

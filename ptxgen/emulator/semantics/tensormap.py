@@ -83,7 +83,7 @@ def replace(op: _Replace, binder: Binder, statement: syntax.Instruction) -> Plai
 
 @semantics(tensormap.cp_fenceproxy)
 def publish(op: tensormap.cp_fenceproxy, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """The threads of a warp copy the same bytes to the same place, and release them to the tensormap proxy."""
+    """The threads of a warp copy the same bytes to the same address, and release them to the tensormap proxy."""
     destination, source = binder.address(op.dst), binder.address(op.src)
 
     def run(g: Group) -> None:

@@ -46,7 +46,8 @@ def _together(
 ) -> Blocking:
     """A blocking instruction at which the lanes of a mask converge: `compute` makes results of their `sources`.
 
-    The `writers` write them. `met` is called with the warps whose lanes have converged, these lanes, and their masks.
+    The `writers` write them. `converged` is called with the warps whose lanes have converged, these lanes, and their
+    masks.
     """
     mask = binder.source(op.mask, "u32")
     name, signature = op.form.opcode, op.opcode_text
@@ -217,7 +218,7 @@ def _shuffle_operands(
 
 @semantics(warp.shfl, kind="blocking")
 def shuffle(op: warp.shfl, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    """What comes from a lane that does not take part is left open; here it is what that lane's register holds."""
+    """The value of a lane that does not participate is undefined; here it is the value of that lane's register."""
     sources, writers = _shuffle_operands(op, binder)
     shuffled = _shuffled(op.mode)
     if writers[1] is None and all(isinstance(each, syntax.Immediate | syntax.Expression) for each in (op.b, op.c)):

@@ -1,4 +1,4 @@
-"""wmma: load, multiply and store matrices whose fragments have no layout that programs may know. PTX ISA 9.7.14.4.
+"""wmma: load, multiply and store matrices whose fragments have no documented layout. PTX ISA 9.7.14.4.
 
 The layout is our own (`layouts.fragments.wmma_elements`), the same for all loads of a matrix whatever its layout in
 memory. Of B its columns are the lines.

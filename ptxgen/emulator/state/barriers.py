@@ -1,4 +1,4 @@
-"""Barriers of CTAs and clusters: who has arrived, and reductions. PTX ISA 9.7.13.1, 9.7.13.3."""
+"""Barriers of CTAs and clusters: arrivals, and reductions. PTX ISA 9.7.13.1, 9.7.13.3."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Arrival:
 
 
 class CtaBarrier:
-    """Who has arrived at one of a CTA's sixteen barriers."""
+    """The arrivals at one of a CTA's sixteen barriers."""
 
     def __init__(self, threads: int | None, operation: Operation, reduces: bool) -> None:
         self.threads, self.operation, self.reduces = threads, operation, reduces

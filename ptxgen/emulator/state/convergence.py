@@ -44,7 +44,7 @@ class Convergence:
     """The operands of lanes that wait, and the results of those that have converged and not run on yet."""
 
     def __init__(self) -> None:
-        #: By warp, signature and mask: who has come (32 flags), and their operands (32 each).
+        #: By warp, signature and mask: which lanes have arrived (32 flags), and their operands (32 each).
         self._open: dict[tuple[int, object, int], tuple[NDArray[np.bool_], Arrays]] = {}
         #: By warp and signature: whose results are there, and the results (32 each).
         self._results: dict[tuple[int, object], tuple[NDArray[np.bool_], Arrays]] = {}

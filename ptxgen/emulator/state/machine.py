@@ -27,8 +27,8 @@ from ptxgen.emulator.state.clusters import RANK_SHIFT, Clusters
 from ptxgen.emulator.state.config import MachineConfig
 from ptxgen.emulator.state.convergence import Convergence
 from ptxgen.emulator.state.mbarriers import MBarrier, Polled
+from ptxgen.emulator.state.names import Names
 from ptxgen.emulator.state.perturbation import Perturbation
-from ptxgen.emulator.state.places import Places
 from ptxgen.emulator.state.register_pool import RegisterPool
 from ptxgen.emulator.state.signals import Signal
 from ptxgen.emulator.state.special_registers import special_registers
@@ -67,7 +67,7 @@ class Machine:
         self.row_slot = self.clusters.row_slot
         #: What threads have printed.
         self.printed: list[str] = []
-        #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.
+        #: Counts whatever changes state that other threads can see; unchanged, no wait can end.
         self.effects = 0
         #: Whether lanes run ahead of others of their warp because nothing else can run.
         self.idle = False
@@ -83,7 +83,7 @@ class Machine:
         self.banks = {"param": Bank(config.parameters, "the kernel's parameters"), "const": config.constants}
         self.stack = ThreadStack(self.warps, config.variables.frames[config.entry])
         self.registers += [self.stack.site, self.stack.pointer]
-        #: What memory holds in a rerun in place of what the launch should not have read.
+        #: The perturbation of a rerun: replaces what the launch should not have read.
         self.perturbation = perturbation
         shared_bytes = config.variables.shared_end + shape.shared_bytes
         groups = config.uses_reserved_shared
@@ -100,12 +100,12 @@ class Machine:
         self.polled: dict[int, Polled] = {}
         #: Objects that mbarrier.inval has ended, by slot and offset.
         self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
-        #: Who observes the launch.
+        #: The observers of the launch.
         self.events = Events()
         #: What strong loads return.
         self.strong_loads = StrongLoads()
         initial = config.register_count
-        #: Registers by warp, None where nothing tells how many there are.
+        #: Registers by warp, None where their number is undetermined.
         self.register_pool = RegisterPool(initial, slots, self.warps_per_cta) if initial is not None else None
         self.unfenced: dict[int, list[MBarrier]] = {}
         self.inflight = np.zeros(slots, np.int64)
@@ -113,13 +113,13 @@ class Machine:
         self._issued = 0
         #: tcgen05.ld and st, and bulk stores, that warps have not waited for.
         self.transfers, self.bulk_groups = TensorTransfers(), BulkGroups()
-        #: What warpgroups have under way in the tensor core.
+        #: The MMAs that warpgroups have in flight.
         self.warpgroups = Warpgroups(
             self.warps, self.warps_per_cta, findings, config.accumulators, config.accumulator_copies
         )
         #: What warps copy by cp.async and have not waited for.
         self.copies: dict[int, WarpCopies] = {}
-        #: Registers whose next reading observers want to hear of.
+        #: Registers whose next read is an event for observers.
         self.watched: set[int] = set()
         self.wake: Callable[[object], None] = lambda key: None
         #: Takes the next cluster that has not begun out of the grid: its number, None if there is none.
@@ -145,7 +145,7 @@ class Machine:
         self.views = [self.registers[index].view(dtype) for index, dtype in config.views]
         #: What lies where in the shared memory of a CTA.
         self.shared_names = SharedNames(config.variables, config.regions, self.shared.size)
-        findings.places = self.places = Places(self.clusters, self.cta, self.shared_names, memory)
+        findings.names = self.names = Names(self.clusters, self.cta, self.shared_names, memory)
 
     def add_register(self, register: NDArray[Any]) -> None:
         """Another register of the program, (warps, 32) or more, uninitialized."""

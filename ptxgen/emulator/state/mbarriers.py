@@ -16,7 +16,7 @@ from ptxgen.syntax import Statement
 
 #: Range of the tx-count (9.7.13.15.3).
 TX_LIMIT = 2**20 - 1
-#: Copies under way whose sizes are combined to see when a phase may end.
+#: Copies in flight whose sizes are combined to see when a phase may end.
 _COMBINED = 12
 
 
@@ -44,7 +44,7 @@ class MBarrier:
     ended_by: Statement | None = None
     #: The last wait of each warp that passed.
     waits: dict[int, Wait] = field(default_factory=dict)
-    #: Copies and commits that have been issued for it and are not over.
+    #: Copies and commits that have been issued for it and are not complete.
     under_way: list[Signal] = field(default_factory=list)
     #: The bytes of this phase, and of the one before.
     account: Account = field(default_factory=Account)

@@ -1,4 +1,4 @@
-"""Perturbed memory of a rerun: other bytes where the launch read what it should not. Does the result change?"""
+"""Perturbed memory of a rerun: other bytes where the launch read undefined memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.shared_memory import SharedMemory
 
-#: Places in shared memory that each asynchronous operation, by number, accesses at a wrong time: (CTA slot, units of 16
-#: bytes).
-Places = dict[int, list[tuple[int, NDArray[np.int64]]]]
+#: Granules of shared memory that each asynchronous operation, by number, accesses at a wrong time: (CTA slot, units of
+#: 16 bytes).
+AccessedGranules = dict[int, list[tuple[int, NDArray[np.int64]]]]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Perturbation:
     shared: bool = False
     sources: frozenset[int | str] = frozenset()
     odd: int | None = None
-    reads: Places = field(default_factory=dict)
-    writes: Places = field(default_factory=dict)
+    reads: AccessedGranules = field(default_factory=dict)
+    writes: AccessedGranules = field(default_factory=dict)
 
     def fill(self, register: NDArray[Any]) -> None:
         """Put its bytes into a register, (warps, 32) or more, of some warps."""
@@ -61,7 +61,7 @@ class Perturbation:
             memory.data[slot].view(np.complex128)[granules] = self._unit()
 
     def metadata(self, nibbles: NDArray[np.uint8], wrong: NDArray[np.bool_], legal: Sequence[int]) -> NDArray[np.uint8]:
-        """Metadata of a sparse matrix, some of which mean nothing, with legal ones in their place."""
+        """Metadata of a sparse matrix, some of which mean nothing, each replaced by a legal value."""
         return np.where(wrong, np.uint8(legal[(self.byte >> 1) % len(legal)]), nibbles)
 
     def _unit(self) -> NDArray[np.complex128]:

@@ -16,14 +16,14 @@ _REGISTERS, _MOST = 65536, 256
 _GRANULE = 8
 #: Parts of a multiprocessor, among which the warps of its CTAs are spread evenly, each with a quarter of the registers.
 _PARTITIONS = 4
-#: Registers that ptxas wants for a wgmma beside those of D and A.
+#: Registers that ptxas requires for a wgmma beside those of D and A.
 _BESIDE_OPERANDS = 26
 
 
 def initial_count(entry: syntax.Function) -> int | None:
     """Registers that a thread begins with, as ptxas (13.0, 13.5) chooses them; None where it ignores setmaxnreg.
 
-    The directives bound them, and no more are taken than the largest setmaxnreg.inc asks for.
+    The directives bound them, and no more are taken than the largest setmaxnreg.inc requests.
     """
     values = {each.name: [int(argument) for argument in each.arguments] for each in entry.directives if _is_bound(each)}
     if "maxnreg" in values:
@@ -89,11 +89,11 @@ class RegisterPool:
         self._initial, self._warps = initial, warps_per_cta
         self.count = np.full(slots * warps_per_cta, initial, np.int64)
         self.pool = np.zeros(slots, np.int64)
-        #: What warps wait for.
-        self._asked: dict[int, int] = {}
+        #: The registers that waiting warps request.
+        self._requested: dict[int, int] = {}
 
     def begin(self, slots: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """New CTAs in these slots: each of their warps has what it is launched with."""
+        """New CTAs in these slots: each of their warps has its registers of the launch."""
         self.count[rows] = self._initial
         self.pool[slots] = 0
 
@@ -101,19 +101,20 @@ class RegisterPool:
         """Set the register count of a warp; False if the pool has too few now."""
         slot, more = row // self._warps, wanted - int(self.count[row])
         if more > self.pool[slot]:
-            self._asked[row] = wanted
+            self._requested[row] = wanted
             return False
-        self._asked.pop(row, None)
+        self._requested.pop(row, None)
         self.pool[slot] -= more
         self.count[row] = wanted
         return True
 
     def describe(self, row: int) -> str:
-        """What a warp waits for, and which warps hold it: for a deadlock report."""
-        asked, held = self._asked[row], int(self.count[row])
+        """The registers that a warp waits for, and which warps hold them: for a deadlock report."""
+        requested, held = self._requested[row], int(self.count[row])
         return (
-            f"{asked} registers for each thread of the warp, {asked - held} more than the {held} that it has; the "
-            f"CTA's pool has {self.pool[row // self._warps]} more for the threads of one warp, and {self._held(row)}"
+            f"{requested} registers for each thread of the warp, {requested - held} more than the {held} that it has; "
+            f"the CTA's pool has {self.pool[row // self._warps]} more for the threads of one warp, "
+            f"and {self._held(row)}"
         )
 
     def _held(self, row: int) -> str:
@@ -128,19 +129,19 @@ class RegisterPool:
         )
 
     def excess(self, row: int, ended: NDArray[np.bool_]) -> str:
-        """How far what the warps of a warp's CTA hold and ask for passes what they began with.
+        """By how much the registers that the warps of a CTA hold and request exceed their initial ones.
 
-        Empty if it does not, or if one that has not `ended` (by row) has yet to come to its setmaxnreg.
+        Empty if they do not, or if one that has not `ended` (by row) has yet to reach its setmaxnreg.
         """
         first, total = row - row % self._warps, self._initial * self._warps
         here = range(first, first + self._warps)
-        if any(self.count[each] == self._initial and each not in self._asked and not ended[each] for each in here):
+        if any(self.count[each] == self._initial and each not in self._requested and not ended[each] for each in here):
             return ""
-        wanted = sum(self._asked.get(each, int(self.count[each])) for each in here)
+        wanted = sum(self._requested.get(each, int(self.count[each])) for each in here)
         if wanted <= total:
             return ""
         return (
             f"the CTA's {self._warps} warps begin with {self._initial} registers a thread, {total} for a thread of "
-            f"each; what they hold and ask for is {wanted}, {wanted - total} too many: setmaxnreg.dec must give back "
-            "more, or setmaxnreg.inc ask for less"
+            f"each; what they hold and request is {wanted}, {wanted - total} too many: setmaxnreg.dec must give back "
+            "more, or setmaxnreg.inc request less"
         )

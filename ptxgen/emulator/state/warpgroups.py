@@ -44,7 +44,7 @@ class PendingMma:
 
 
 def _nothing() -> None:
-    """What completes an MMA that has not begun."""
+    """The completion of an MMA that has not begun."""
 
 
 class Kept:
@@ -66,7 +66,7 @@ def is_move(traits: Traits | None) -> bool:
 
 
 class Arrival(NamedTuple):
-    """What a warp waits for at an instruction at which its warpgroup converges, known by its first warp."""
+    """What a warp waits for at an instruction at which its warpgroup converges, named by its first warp."""
 
     warpgroup: int
     opcode: str

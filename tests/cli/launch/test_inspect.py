@@ -117,7 +117,7 @@ def test_a_job_in_a_python_file_is_inspected_too(cli: Cli) -> None:
     [
         (["--at", "5x"], "--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, or finding, "),
         (["--at", "87#0"], "--at takes LINE"),
-        (["--at", "9999"], "no launch since has come to line 9999 1 times: a warp came there 0 times"),
+        (["--at", "9999"], "no launch since has reached line 9999 1 times: a warp reached it 0 times"),
         (["--show", "mbarriers"], "--show shows the state at a line: add --at LINE[#HIT]"),
         (["--at", "findings"], "or finding, finding:CODE or finding#HIT, not 'findings'"),
         (["--at", "finding:shared-race"], "no launch since has had a finding shared-race 1 times: 0 came up"),

@@ -57,7 +57,7 @@ def test_more_registers_than_there_are() -> None:
         "224 registers for each thread of the warp, 96 more than the 128 that it has; the CTA's pool has 64 more for "
         "the threads of one warp, and warps 0, 1, 2, 3 hold 40, warps 4, 5, 6 hold 224, warp 7 holds 128"
     ) in waits.message
-    assert "1024 for a thread of each; what they hold and ask for is 1056, 32 too many" in reason.message
+    assert "1024 for a thread of each; what they hold and request is 1056, 32 too many" in reason.message
 
 
 def test_registers_that_nobody_gives_back() -> None:

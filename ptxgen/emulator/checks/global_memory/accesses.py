@@ -25,7 +25,7 @@ from ptxgen.emulator.checks.changes import changing_lanes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
-from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries, Places
+from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries, ShadowMemory
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
@@ -271,7 +271,7 @@ class GlobalAccesses(Observer):
             nobody = np.broadcast_to(entries[..., None] | NOBODY, chosen.shape)
             self._events.writer.keep_some(offsets, size, nobody, chosen)
 
-    def _keep(self, places: Places, offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries) -> bool:
+    def _keep(self, places: ShadowMemory, offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries) -> bool:
         """Keep entries, (warps, 32): of those that overlap the first stays. Whether none can, as they ascend."""
         at, given = (offsets.ravel(), entries.ravel()) if mask is None else (offsets[mask], entries[mask])
         places.keep(at[::-1], size, given[::-1])

@@ -1,8 +1,8 @@
 """The last accesses to each byte of global memory: what the checks of threads and of copies share.
 
 An event is a warp's accesses by one instruction in one of its intervals, or one asynchronous copy. Threads' accesses
-are kept by `Places`, those of copies for each granule of 16 bytes, where they touch all of it. Of several loads since a
-store two are remembered. So a race may be missed; none is invented.
+are kept by `ShadowMemory`, those of copies for each granule of 16 bytes, where they touch all of it. Of several loads
+since a store two are remembered. So a race may be missed; none is invented.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.global_memory.shadow import GRANULE, Places
+from ptxgen.emulator.checks.global_memory.shadow import GRANULE, ShadowMemory
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
@@ -68,9 +68,9 @@ class GlobalEvents:
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
         #: By threads: weak stores, the last weak loads and earlier ones that are unordered with them.
-        self.writer, self.reader, self.earlier = (Places(bytes) for _ in range(3))
+        self.writer, self.reader, self.earlier = (ShadowMemory(bytes) for _ in range(3))
         #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
-        self.strong, self.strong_reader = Places(bytes), Places(bytes)
+        self.strong, self.strong_reader = ShadowMemory(bytes), ShadowMemory(bytes)
         #: By asynchronous copies, for each granule.
         granules = -(-bytes // GRANULE)
         self.copy_writer, self.copy_reader = np.zeros(granules, np.int32), np.zeros(granules, np.int32)
@@ -90,7 +90,7 @@ class GlobalEvents:
         self._last: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]] = {}
 
     @property
-    def of_threads(self) -> tuple[Places, ...]:
+    def of_threads(self) -> tuple[ShadowMemory, ...]:
         """What is kept of threads' accesses."""
         return self.writer, self.reader, self.earlier, self.strong, self.strong_reader
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents, does, role_of
-from ptxgen.emulator.checks.global_memory.shadow import GRANULE, SHIFT, Places, distinct_events
+from ptxgen.emulator.checks.global_memory.shadow import GRANULE, SHIFT, ShadowMemory, distinct_events
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.observer import Events as LaunchEvents
@@ -141,7 +141,7 @@ class GridRaces(Observer):
         )
 
 
-def _of_threads(other: GlobalEvents, *, writes: bool, strong: bool) -> list[Places]:
+def _of_threads(other: GlobalEvents, *, writes: bool, strong: bool) -> list[ShadowMemory]:
     """The events of another grid's threads at the bytes of an access."""
     readers = [other.reader, other.earlier] if writes else []
     strong_ones = [] if strong else [other.strong, other.strong_reader] if writes else [other.strong]

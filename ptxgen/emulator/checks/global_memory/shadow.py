@@ -18,7 +18,7 @@ NOBODY = (1 << SHIFT) - 1
 _BOTH = np.int64(1 << 32 | 1)
 
 
-class Places:
+class ShadowMemory:
     """The last entry of each two bytes, or of a single one."""
 
     def __init__(self, bytes: int) -> None:

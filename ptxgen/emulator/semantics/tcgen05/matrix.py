@@ -16,6 +16,7 @@ from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.emulator.semantics.tcgen05.mma import Call, Form, Shape, execute, shape_of, zero_columns
 from ptxgen.emulator.semantics.tcgen05.operands import (
     SharedMatrix,
     advise_version,
@@ -24,7 +25,6 @@ from ptxgen.emulator.semantics.tcgen05.operands import (
     shared_matrix,
 )
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, slots_of
-from ptxgen.emulator.semantics.tcgen05.product import Call, Form, Shape, execute, shape_of, zero_columns
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tcgen05

@@ -13,7 +13,7 @@ from ptxgen.emulator.state.clusters import Clusters
 from ptxgen.syntax import Statement
 
 
-class Places:
+class Names:
     """Names of a machine's warps, CTAs and memory. `cta` holds %ctaid by row of warps: (warps, 3)."""
 
     def __init__(self, clusters: Clusters, cta: NDArray[np.uint32], shared: SharedNames, memory: GlobalMemory) -> None:
