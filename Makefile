@@ -56,7 +56,7 @@ microtests: $(DEVELOPMENT) ## Run every microtest in the emulator and through pt
 	$(BIN)/python -m microtests
 	$(BIN)/python -m microtests --device ptxas --jobs $(JOBS)
 
-blackwell: $(DEVELOPMENT) ## Ask a B200, B300 or RTX 50 card everything, and write the answers to one file to send in (minutes)
+blackwell: $(DEVELOPMENT) ## Run all microtests and open questions on a B200, B300 or RTX 50 card, into one file to send in (minutes)
 	$(BIN)/python -m microtests --device gpu --kit blackwell
 
 mutants: $(DEVELOPMENT) ## Mutate correct kernels, see whether the emulator reports each mutant, and record it (two hours; python -m tools.mutants --sample N takes fewer)
@@ -100,7 +100,7 @@ reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, 
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m bench.reading --record
 
-docs: $(DEVELOPMENT) ## Write what docs/ takes from the code again: coverage, facts, checks, pictures
+docs: $(DEVELOPMENT) ## Regenerate the generated parts of docs/: coverage, facts, checks, pictures
 	sed -n 's/^`ptxgen \(layout .*\)`$$/\1/p' docs/layouts.md | xargs -L 1 $(BIN)/ptxgen
 	$(BIN)/ptxgen explain facts --markdown > docs/facts.md
 	$(BIN)/ptxgen explain checks --markdown > docs/checks.md

@@ -135,7 +135,7 @@ def bar_warp_sync(draft: Draft) -> None:
 def bar_warp_sync_parts(draft: Draft, first: int) -> None:
     """Lanes of a mask wait for no others: the rest spin behind their own barrier until the first ones are past theirs.
 
-    Then all meet, and each lane finds what the one opposite has stored.
+    Then all synchronize, and each lane reads the value stored by the opposite one.
     """
     draft.launch(block=32)
     tid, box, flag = draft.thread, draft.shared(128), draft.shared(4)

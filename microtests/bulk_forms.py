@@ -241,7 +241,7 @@ def reduce_extremes(draft: Draft, op: Any, kind: Any) -> None:
 
 
 class _Plain:
-    """What `extremum` asks of a form: no modifiers."""
+    """What `extremum` requires of a form: no modifiers."""
 
     NaN = False
 

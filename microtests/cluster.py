@@ -1,4 +1,4 @@
-"""Clusters: addresses of other CTAs, their shared memory, remote mbarriers, the cluster's barrier.
+"""Clusters: addresses of peer CTAs, their shared memory, remote mbarriers, the cluster's barrier.
 
 References from PTX ISA 9.7.9.23, 9.7.9.24, 9.7.13.3 and 9.7.13.15. CTA i of a cluster works on the memory of CTA i + 1.
 """
@@ -48,7 +48,7 @@ class Ring:
         self.draft(cluster.arrive(sem="release", aligned=True), cluster.wait(acquire=True, aligned=True))
 
     def value(self, factor: int) -> Register:
-        """A number that tells CTA and thread: cta * 1000 + tid * factor."""
+        """A number that identifies CTA and thread: cta * 1000 + tid * factor."""
         made = self.draft.reg("b32", "value")
         self.draft(integer.mul(made, self.cta, 1000, half="lo", type="u32"))
         self.draft(integer.mad(made, self.tid, factor, made, half="lo", type="u32"))

@@ -60,7 +60,7 @@ def bra(draft: Draft, uni: bool) -> None:
 
 @microtest()
 def nested(draft: Draft) -> None:
-    """Branches in branches: lanes part and meet again at the end of each."""
+    """Nested branches: lanes diverge and reconverge at the end of each."""
     lanes = Lanes(draft)
     for bit in range(4):
         inside, other, meet, half = draft.reg("pred"), draft.label("other"), draft.label("meet"), draft.label("half")
@@ -157,7 +157,7 @@ def call_on_the_stack(draft: Draft, uni: bool) -> None:
 
 @microtest()
 def call_divergent(draft: Draft) -> None:
-    """Lanes call different functions, or none, and meet again."""
+    """Lanes call different functions, or none, and reconverge."""
     lanes = Lanes(draft)
     draft.item(_SQUARE)
     draft.item(_TWICE)
@@ -195,7 +195,7 @@ small: st.param.b32 [r], %n; ret; }""")  # noqa: E501
 
 @microtest(*((how, uni) for how in ("prototype", "targets", "table") for uni in (False, True)))
 def call_pointer(draft: Draft, how: str, uni: bool) -> None:
-    """The function whose address a table holds: one in each lane, or in each warp; three ways to tell its signature."""
+    """The function whose address a table holds: one in each lane, or in each warp; three kinds of signature."""
     lanes = Lanes(draft)
     draft.item(_SQUARE)
     draft.item(_TWICE)

@@ -195,7 +195,7 @@ def cvt_bf16x2(form: Any, a: int) -> int:
 
 
 def _positive(form: Any, rng: np.random.Generator, count: int) -> Any:
-    """Positive normal numbers, for which the manual tells what a power of two is."""
+    """Positive normal numbers, for which the manual defines the power of two."""
     found = words("f32", 32, count, rng) & np.uint32(0x7FFFFFFF)
     tiny, large = found < 0x00800000, found >= 0x7F000000
     return np.where(tiny | large, np.uint32(0x3FC00000), found)

@@ -1,6 +1,6 @@
 """What ends a kernel: traps, and accesses that hardware refuses. The emulator must refuse them too.
 
-From PTX ISA 9.7.19 and the alignment that each instruction asks for. Behind each the kernel stores, which must not come
+From PTX ISA 9.7.19 and the alignment that each instruction requires. Behind each the kernel stores, which must not come
 to pass.
 """
 

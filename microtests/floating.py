@@ -33,7 +33,7 @@ from ptxgen.instr import floating
 
 
 def _free_nan(form: Any) -> Tolerance | None:
-    """Payloads of .f64 NaNs are open (PTX ISA 9.7.3): which NaN comes, only a GPU tells."""
+    """Payloads of .f64 NaNs are open (PTX ISA 9.7.3): only a GPU shows which NaN results."""
     return Tolerance("PTX leaves the payload of .f64 NaNs open", dtype=np.float64) if form.type == "f64" else None
 
 

@@ -195,7 +195,7 @@ def bfind(form: Any, a: int) -> int:
 
 
 def _base(form: Any, rng: Any, count: int) -> Any:
-    """fns wants a position in 0 .. 31."""
+    """fns requires a position in 0 .. 31."""
     import numpy as np
 
     return rng.integers(0, 32, count).astype(np.uint32)
@@ -209,7 +209,7 @@ def _few(form: Any, rng: Any, count: int) -> Any:
 
 @lanewise(integer.fns, values={"base": _base, "offset": _few})
 def fns(form: Any, mask: int, base: int, offset: int) -> int:
-    """The offset-th set bit from `base`, upwards or downwards; 0 asks whether that of base is set."""
+    """The offset-th set bit from `base`, upwards or downwards; 0 tests the bit of base itself."""
     offset = signed(offset, 32)
     if offset == 0:
         return base if mask >> base & 1 else 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Cluster launch control: a CTA asks for the work of one that has not begun. References from PTX ISA 9.7.13.17, .18.
+"""Cluster launch control: a CTA takes over one that has not started. References from PTX ISA 9.7.13.17, .18.
 
 However many requests succeed, each CTA's work is done once: by itself, or by the one that took it over.
 """
@@ -34,7 +34,7 @@ def _first(draft: Draft, response: Register, how: str) -> Register:
 
 @microtest(*((how, space, size) for how in ("scalar", "vector") for space in (None, "shared::cta") for size in (1, 2)))
 def try_cancel(draft: Draft, how: str, space: Any, size: int) -> None:
-    """A loop over what can be had; of a cluster of two one asks, and both get the response."""
+    """A loop until a request is refused; in a cluster of two, one CTA issues it and both get the response."""
     draft.launch(grid=_GRID, block=32, cluster=size if size > 1 else None)
     tid, work, rank = draft.thread, draft.special("ctaid.x"), draft.special("cluster_ctarank")
     ones = np.ones(_GRID, np.uint32)

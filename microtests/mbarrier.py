@@ -323,7 +323,7 @@ def several_warps(draft: Draft) -> None:
 
 @microtest(*(("v0", space) for space in (None, "shared", "shared::cta")))
 def init_layout(draft: Draft, layout: Any, space: Any) -> None:
-    """The layout written out; check_layout tells which an object has."""
+    """The layout written out; check_layout shows which an object has."""
     barrier = Barrier(draft, None)
     place = f"[{barrier.at if space else draft.generic(barrier.at)}]"
     draft(mbarrier.init(place, 3, layout=layout, space=space))

@@ -67,7 +67,7 @@ def _joined(draft: Draft, halves: list[Register]) -> list[Register]:
 
 
 def _policy(draft: Draft, options: dict[str, Any]) -> list[Register]:
-    """The operand of a cache hint, where one is wanted."""
+    """The operand of a cache hint, if any."""
     if not options.get("hint"):
         return []
     made = draft.reg("b64", "policy")

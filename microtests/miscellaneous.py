@@ -68,7 +68,7 @@ def setmaxnreg(draft: Draft) -> None:
 
 @microtest()
 def branches(draft: Draft) -> None:
-    """Lanes go four ways, loop so many times as their numbers say, and meet again."""
+    """Lanes diverge four ways, loop as often as their numbers say, and reconverge."""
     draft.launch(grid=3, block=_THREADS)
     tid, way = draft.thread, draft.reg("b32", "way")
     total, count, more = draft.reg("b32", "total"), draft.reg("b32", "count"), draft.reg("pred", "more")

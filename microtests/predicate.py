@@ -85,7 +85,7 @@ def _halves(form: Any, kind: str, a: int, b: int) -> list[bool]:
 
 @lanewise(predicate.setp_half2, only_if=lambda form: _kept(form) and (form.q is not None or form.compare == "lt"))
 def setp_half2(form: Any, a: int, b: int, c: int = 0) -> tuple[int, ...]:
-    """p of the low halves, q of the high ones, where it is asked for."""
+    """p of the low halves, q of the high ones, on request."""
     low, high = _halves(form, form.type, a, b)
     return int(_combined(form, low, c)), int(_combined(form, high, c))
 

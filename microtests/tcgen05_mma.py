@@ -122,7 +122,7 @@ def starts(draft: Draft, swizzle: str, start: int) -> None:
 
 @microtest(*(("128B", 128 * line) for line in (1, 3, 7)), ("64B", 128), ("32B", 128))
 def base_offset(draft: Draft, swizzle: str, start: int) -> None:
-    """Patterns that do not begin at their boundary: the base offset tells where (table 41)."""
+    """Patterns that do not begin at their boundary: the base offset gives the start (table 41)."""
     Product(kind="f16", a="f16", b="f16", swizzles=(swizzle, swizzle), starts=(start, start), based=True).run(draft)
 
 

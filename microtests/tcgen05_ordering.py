@@ -167,7 +167,7 @@ def commit_then_other_thread(draft: Draft) -> None:
 
 @microtest()
 def composed(draft: Draft) -> None:
-    """One thread waits for the commit and tells another, who tells all (9.7.16.6.4.4)."""
+    """One thread waits for the commit and synchronizes with another, which synchronizes with all (9.7.16.6.4.4)."""
     pattern = Pattern(draft, 3)
     skip = pattern.only(0)
     draft(pattern.copy, pattern.multiply)
@@ -204,7 +204,7 @@ def loads_before_a_product(draft: Draft) -> None:
 
 @microtest(2, 5)
 def several_commits(draft: Draft, count: int) -> None:
-    """Each commit arrives once, also where nothing is left to be done; a phase may want several."""
+    """Each commit arrives once, also if no MMA is pending; a phase may require several."""
     tensor = Tensor(draft, 32)
     at = draft.shared(8, 8)
     skip = draft.label("ready")
@@ -249,7 +249,7 @@ def generic_address(draft: Draft, ctas: int, multicast: bool) -> None:
 
 
 def _counts(draft: Draft, size: int, group: Any, mask: int | None, issuer: int) -> None:
-    """A CTA of a cluster commits; each CTA tells whether its mbarrier's phase has ended."""
+    """A CTA of a cluster commits; each CTA reports whether its mbarrier's phase has completed."""
     draft.launch(grid=size, block=THREADS, cluster=size)
     rank = draft.special("cluster_ctarank")
     at, place = draft.shared(8, 8), draft.shared(8, 8)
@@ -319,7 +319,7 @@ def multicast(draft: Draft, size: int, group: int, mask: int | None, issuer: int
 
 @microtest(*((mask, m) for mask in (0b01, 0b10, 0b11) for m in (128, 256)))
 def commit_of_a_pair(draft: Draft, mask: int, m: int) -> None:
-    """One thread's commit tells either CTA of a pair, or both, that a product in both is done."""
+    """One thread's commit arrives in either CTA of a pair, or both, when an MMA in both is complete."""
     product = Product(kind="f16", a="bf16", b="bf16", m=m, ctas=2)
     tensor = product.tensor(draft)
     (multiply,) = product.instructions(tensor)

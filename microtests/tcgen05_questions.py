@@ -1,4 +1,4 @@
-"""What no B200 has answered in public: tcgen05 on inputs that tell the candidate rules apart.
+"""What no B200 has answered in public: tcgen05 on inputs that distinguish the candidate rules.
 
 The candidates are those of docs/facts.md and docs/hardware.md ("Sums in tensor cores"); the emulator's is the first.
 """

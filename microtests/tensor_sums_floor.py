@@ -18,7 +18,7 @@ from microtests.mma import kinds_of, load_registers, shape_of, store_registers
 from microtests.wgmma import Product, instruction, k_of
 from ptxgen.instr import integer, mma
 
-#: Floors that are told apart, the emulator's first: so far below the normal numbers of D. A floor of the least
+#: Floors that are distinguished, the emulator's first: so far below the normal numbers of D. A floor of the least
 #: subnormal number is as none. 8-bit floats have no product that is small enough to show one.
 RULES = ("7 below", "none", "0 below", "3 below")
 _TILES = 8

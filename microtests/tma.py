@@ -68,7 +68,7 @@ class Load:
     def run(self, count: int, copy: Any, expected: np.ndarray, *, meet: bool = False) -> None:
         """`copy(destination, barrier)` appends the copy of `count` bytes; `expected` is [ctas, size] after it.
 
-        With `meet` no CTA looks at its memory before the receivers have it.
+        With `meet` no CTA reads its memory before the receivers have the data.
         """
         draft = self.draft
         draft.copy_in(self.box, self.before)

@@ -1,4 +1,4 @@
-"""What the lanes of a warp tell each other. References from PTX ISA 9.7.9.5 to 9.7.9.6 and 9.7.13."""
+"""Communication between the lanes of a warp. References from PTX ISA 9.7.9.5 to 9.7.9.6 and 9.7.13."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _shuffled(mode: str, a: list[int], b: list[int], c: list[int]) -> list[tuple
 
 @microtest("up", "down", "bfly", "idx")
 def shfl(draft: Draft, mode: Any) -> None:
-    """Random values, lanes and controls in every lane; the predicate tells whether the source was in range."""
+    """Random values, lanes and controls in every lane; the predicate is whether the source was in range."""
     a, b = _values(1), _values(2)
     rng = np.random.default_rng(3)
     # Lanes of a warp have one control: what differs between lanes is random data and lanes.
@@ -154,7 +154,7 @@ def match_any(draft: Draft, kind: Any) -> None:
 
 @microtest("b32", "b64")
 def match_all(draft: Draft, kind: Any) -> None:
-    """The mask where all have one value, else 0; p tells which."""
+    """The mask where all have one value, else 0; p is whether they agree."""
     given = _few(8, 2, int(kind[1:]))
 
     def body(r: dict[str, Register]) -> None:

@@ -212,7 +212,7 @@ class Draft:
 
     @property
     def thread(self) -> Register:
-        """%tid.x; to be asked for first where all threads pass."""
+        """%tid.x; first use must be where all threads execute it."""
         if self._thread is None:
             self._thread = self.special("tid.x")
         return self._thread
@@ -248,7 +248,7 @@ class Draft:
         self.lines.append(f"{label}:")
 
     def rejoin(self, label: str) -> None:
-        """The label is here, and the lanes of each warp that went different ways meet again."""
+        """Place the label; diverged lanes of each warp reconverge here."""
         self.place(label)
         self(barrier.bar_warp_sync(0xFFFFFFFF))
 
@@ -327,7 +327,7 @@ class Draft:
         self(barrier.bar_sync(0))
 
     def copy_out(self, box: Register, pointer: Register, size: int) -> None:
-        """Copy shared memory to global memory, by all threads of the CTA, after they have met."""
+        """Copy shared memory to global memory, by all threads of the CTA, after a barrier."""
         self(barrier.bar_sync(0))
         self._copy(box, pointer, size, "shared", "global")
 

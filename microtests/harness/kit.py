@@ -1,4 +1,4 @@
-"""The kit: everything that a GPU of one generation is asked, in one compressed file that `ptxgen verify` reads.
+"""The kit: everything that is run on a GPU of one generation, in one compressed file that `ptxgen verify` reads.
 
 A gzip file of JSON lines: a heading (kit, target, device, driver, ptxas, date), an answer of each microtest that the
 target has (as in recordings; questions with all their words), and the tensormaps that the driver encodes.

@@ -191,7 +191,7 @@ def elements(
 ) -> None:
     """A kernel in which each thread computes an element: `body` gets the registers by name.
 
-    Inputs are (type, values), outputs (type, their expected values, computed when asked for).
+    Inputs are (type, values), outputs (type, their expected values, computed on demand).
     """
     count = len(next(iter(inputs.values()))[1])
     draft.launch(grid=-(-count // BLOCK), block=BLOCK)

@@ -16,7 +16,7 @@ from microtests.harness.draft import Draft
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and how each candidate rule answers: `make(draft, rule, *arguments)` drafts its microtest."""
+    """A question, and the answer of each candidate rule: `make(draft, rule, *arguments)` drafts its microtest."""
 
     asks: str
     candidates: tuple[str, ...]

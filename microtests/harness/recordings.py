@@ -1,7 +1,7 @@
 """What a GPU answered, in `microtests/recordings/FAMILY.json`: a line for each definition.
 
 An output is kept as the hash of its bytes and its first bytes, whole (compressed) only where the emulator need not
-have the same bits, or where the GPU differs from the reference. `inputs` tells which inputs the answer is for;
+have the same bits, or where the GPU differs from the reference. `inputs` identifies the inputs of the answer;
 `fault` is what the driver said where the kernel must end in one.
 """
 

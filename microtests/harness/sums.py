@@ -1,4 +1,4 @@
-"""Sums of products in tensor cores: inputs that tell models apart, and the sums in whole numbers, for references.
+"""Sums of products in tensor cores: inputs that distinguish models, and exact integer sums, for references.
 
 The rules are those of docs/hardware.md ("Sums in tensor cores"). Shares nothing with the emulator.
 """

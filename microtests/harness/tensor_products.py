@@ -23,7 +23,7 @@ from ptxgen.instr.model.form import Instruction
 Array = NDArray[Any]
 #: Bytes of a row of A that one instruction takes, and with K 96.
 ROW, LONG_ROW = 32, 48
-#: Scale factors of a row by .scale_vectorsize, where that tells (tables 56 and 57).
+#: Scale factors of a row by .scale_vectorsize, where that applies (tables 56 and 57).
 SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
 
 

@@ -49,10 +49,10 @@ class Guards:
 
 
 @dataclass(frozen=True)
-class Complaint:
-    """One thing that is wrong with a run, and the lines of the PTX that it is about; `shown` are the first to read.
+class Diagnosis:
+    """An error or advice about a run, with its PTX lines; `shown` are the lines to display.
 
-    `finding` is what the device said, if it was the device.
+    `finding` is the device's finding, if it comes from the device.
     """
 
     message: str
@@ -66,7 +66,7 @@ class Complaint:
 
 @dataclass(frozen=True)
 class GemmResult:
-    """How a job went. `comparison` is None where the kernel did not run to its end; `timings` are in seconds."""
+    """The result of a job. `comparison` is None if the kernel did not complete; `timings` are in seconds."""
 
     problem: GemmProblem
     seed: int
@@ -113,22 +113,22 @@ class GemmResult:
         return tuple(each.line for each in _instructions(self.kernel) if _multiplies(traits_of(each.opcode)))
 
     @property
-    def complaints(self) -> list[Complaint]:
-        """What is wrong: the device's findings, then C, then its surroundings. Empty exactly when `ok`."""
-        found = [_complaint(each) for each in self.launch.findings if each.severity == "error"]
+    def errors(self) -> list[Diagnosis]:
+        """The device's errors, then wrong elements of C, then writes outside C. Empty exactly when `ok`."""
+        found = [_diagnosis(each) for each in self.launch.findings if each.severity == "error"]
         if not self.launch.ok and not found:
-            found.append(Complaint(f"the launch ended as {self.launch.status}, and the device does not say where"))
+            found.append(Diagnosis(f"the launch ended as {self.launch.status}, and the device does not say where"))
         comparison = self.comparison
         if comparison is not None and comparison.wrong:
             first = (*self.mma_lines[:1], *self.store_lines[:1])
-            found.append(Complaint(self._wrong_message(comparison), (*self.mma_lines, *self.store_lines), first))
+            found.append(Diagnosis(self._wrong_message(comparison), (*self.mma_lines, *self.store_lines), first))
         scales = self.scale_comparison
         if scales is not None and scales.wrong:
             words = f"{scales.wrong} of {scales.elements} scales of C are wrong; the first: {scales.first_wrong}"
-            found.append(Complaint(f"{words}; {scales.pattern}", self.store_lines, self.store_lines[:1]))
+            found.append(Diagnosis(f"{words}; {scales.pattern}", self.store_lines, self.store_lines[:1]))
         if not self.guards.ok:
             found.append(
-                Complaint(
+                Diagnosis(
                     f"the kernel wrote outside C: {self.guards.damage}; C is stored by {line_list(self.store_lines)}",
                     self.store_lines,
                     self.store_lines[:1],
@@ -137,21 +137,21 @@ class GemmResult:
         return found
 
     @property
-    def advice(self) -> list[Complaint]:
-        """What the device advises; it does not make the run wrong, but may tell why it is: so may stale values."""
-        found = [_complaint(each) for each in self.launch.findings if each.severity == "advice"]
+    def advice(self) -> list[Diagnosis]:
+        """The device's advice, which may explain a wrong result, and stale values if C is wrong."""
+        found = [_diagnosis(each) for each in self.launch.findings if each.severity == "advice"]
         if self.wrong and self.launch.stale_values:
             lines = tuple(sorted({each.line for each in self.launch.stale_values}))
-            found.append(Complaint(self.launch.stale_values_text, lines, lines[:1]))
+            found.append(Diagnosis(self.launch.stale_values_text, lines, lines[:1]))
         return found
 
     def summary(self) -> str:
-        """The outcome as text: one line, then what is wrong and what the device advises, with lines of the PTX."""
+        """The outcome as text: one line, then errors and advice, with PTX lines."""
         problem = self.problem
         sizes = ", ".join(f"{name} {value:.12g}" for name, value in problem.sizes.items())
         lines = [f"{self.kernel.name}, {sizes}: {self.status}"]
-        for severity, complaints in (("error", self.complaints), ("advice", self.advice)):
-            for each in complaints:
+        for severity, diagnoses in (("error", self.errors), ("advice", self.advice)):
+            for each in diagnoses:
                 place = f"line {each.lines[0]}: " if len(each.lines) == 1 else ""
                 lines.append(f"{place}{severity}: {each.message}")
                 if each.finding is not None and each.finding.consequences:
@@ -330,10 +330,10 @@ class _GuardedOutput:
         return c, Guards(before.size, after.size, " and ".join(damage))
 
 
-def _complaint(finding: Finding) -> Complaint:
+def _diagnosis(finding: Finding) -> Diagnosis:
     lines = () if finding.line is None else (finding.line,)
     source = f" ({finding.source})" if finding.source else ""
-    return Complaint(f"[{finding.code}] {finding.message}{source}", lines, lines, finding)
+    return Diagnosis(f"[{finding.code}] {finding.message}{source}", lines, lines, finding)
 
 
 def _instructions(kernel: Kernel) -> Iterator[Instruction]:

@@ -28,7 +28,7 @@ def test_a_right_result_is_ok(shape: tuple[int, int, int], dtype: str, c_dtype: 
     compared = result.comparison
     assert compared is not None
     assert result.ok
-    assert (result.status, result.wrong, result.guards_ok, result.complaints) == ("ok", 0, True, [])
+    assert (result.status, result.wrong, result.guards_ok, result.errors) == ("ok", 0, True, [])
     assert compared.elements == shape[0] * shape[1]
     assert compared.pattern == ""
     assert compared.first_wrong is None
@@ -116,17 +116,17 @@ def test_a_wrong_result_names_the_lines_that_make_it() -> None:
     assert not result.ok
     assert result.status == "wrong"
     assert result.wrong == 128 * 32
-    [complaint] = result.complaints
+    [diagnosis] = result.errors
     text = result.kernel.text.splitlines()
     assert [text[line - 1].split(".")[1] for line in result.mma_lines] == ["mma"] * 4
     assert result.store_lines
     assert all("st.global" in text[line - 1] for line in result.store_lines)
     assert len(result.store_lines) == sum("st.global" in line for line in text)
-    assert complaint.lines == (*result.mma_lines, *result.store_lines)
-    assert "4096 of 8192 elements of C are wrong; the first: C[0, 0] is" in complaint.message
-    assert "all wrong elements are in columns 0-31 of the only tile;" in complaint.message
-    assert f"the accumulators are made by {line_list(result.mma_lines)}" in complaint.message
-    assert complaint.message in result.summary()
+    assert diagnosis.lines == (*result.mma_lines, *result.store_lines)
+    assert "4096 of 8192 elements of C are wrong; the first: C[0, 0] is" in diagnosis.message
+    assert "all wrong elements are in columns 0-31 of the only tile;" in diagnosis.message
+    assert f"the accumulators are made by {line_list(result.mma_lines)}" in diagnosis.message
+    assert diagnosis.message in result.summary()
 
 
 def test_elements_never_stored_are_told_from_wrong_ones() -> None:
@@ -177,9 +177,9 @@ def test_a_byte_written_outside_c_is_found(offset: int, at_end: bool, words: str
     assert not result.ok
     assert result.wrong == 0
     assert not result.guards_ok
-    [complaint] = result.complaints
-    assert words in complaint.message
-    assert complaint.lines == result.store_lines
+    [diagnosis] = result.errors
+    assert words in diagnosis.message
+    assert diagnosis.lines == result.store_lines
 
 
 def test_a_whole_row_of_tiles_past_the_end_is_guarded() -> None:
@@ -191,16 +191,16 @@ def test_a_deadlock_is_not_compared_and_names_its_line() -> None:
     result = run_gemm(deadlock(), KERNEL.plan(), 128, 128, 64)
     assert not result.ok
     assert (result.status, result.wrong, result.comparison) == ("deadlock", None, None)
-    [complaint] = result.complaints
-    assert complaint.lines == (91,)
+    [diagnosis] = result.errors
+    assert diagnosis.lines == (91,)
     assert result.summary().splitlines()[1] == (
         "line 91: error: [deadlock] 4 warps wait for a phase that nothing completes"
     )
 
 
-def test_a_status_without_findings_still_gives_a_complaint() -> None:
+def test_a_status_without_findings_still_gives_a_diagnosis() -> None:
     result = run_gemm(FakeDevice(report=LaunchReport("incomplete")), KERNEL.plan(), 128, 128, 64)
-    assert [each.message for each in result.complaints] == [
+    assert [each.message for each in result.errors] == [
         "the launch ended as incomplete, and the device does not say where"
     ]
 
@@ -213,7 +213,7 @@ def test_advice_leaves_a_right_result_ok_and_is_told_with_a_wrong_one() -> None:
     right = run_gemm(FakeDevice(report=LaunchReport("ok", [advice])), KERNEL.plan(), 128, 128, 64)
     wrong = run_gemm(FakeDevice(change, report=LaunchReport("ok", [advice])), KERNEL.plan(), 128, 128, 64)
     assert right.ok
-    assert right.complaints == []
+    assert right.errors == []
     assert not wrong.ok
     for result in (right, wrong):
         assert "line 12: advice: [slow] this is slow" in result.summary()
@@ -232,10 +232,10 @@ def test_stale_values_are_told_with_a_wrong_result() -> None:
     assert run_gemm(FakeDevice(report=report), KERNEL.plan(), 128, 128, 64).advice == []
 
 
-def test_a_complaint_names_the_source() -> None:
+def test_a_diagnosis_names_the_source() -> None:
     finding = Finding("race", "error", "a race", 40, "ld.shared.b32", "tile.cu:7:3")
     result = run_gemm(FakeDevice(report=LaunchReport("findings", [finding])), KERNEL.plan(), 128, 128, 64)
-    assert result.complaints[0].message == "[race] a race (tile.cu:7:3)"
+    assert result.errors[0].message == "[race] a race (tile.cu:7:3)"
 
 
 def test_findings_leave_the_result_wrong_although_c_is_right() -> None:

@@ -71,7 +71,7 @@ def test_a_planted_error_is_reported_with_its_line(
     result = run_gemm(ptxgen.Emulator("sm_100a", schedule), PLAN, 256, 128, 256, text=text)
     if name != ADVISED:
         assert not result.ok
-    told = [*result.complaints, *result.advice]
+    told = [*result.errors, *result.advice]
     expected = lines_with(text, *named)
     assert expected
     assert any(expected & set(each.lines) for each in told), result.summary()
@@ -83,4 +83,4 @@ def test_a_planted_error_is_reported_with_its_line(
 def test_without_the_error_nothing_is_reported(schedule: Any) -> None:
     result = run_gemm(ptxgen.Emulator("sm_100a", schedule), PLAN, 256, 128, 256, text=TEXT)
     assert result.ok
-    assert [*result.complaints, *result.advice] == []
+    assert [*result.errors, *result.advice] == []

@@ -127,7 +127,7 @@ def test_the_scales_of_c_count() -> None:
     assert text != plan.text
     result = GemmJob(plan, 40, 64, 64).run(ptxgen.Emulator("sm_100a"), text=text)
     assert not result.ok
-    assert any("80 of 80 scales of C are wrong; the first: C[0, 0] is" in str(each) for each in result.complaints)
+    assert any("80 of 80 scales of C are wrong; the first: C[0, 0] is" in str(each) for each in result.errors)
 
 
 def test_a_quantized_c_is_an_operand_again() -> None:

@@ -29,7 +29,7 @@ def compiled(chosen: Sequence[Source], jobs: int, folder: Path) -> Iterator[tupl
 
 
 def main() -> int:
-    """Print a line for each source and all complaints; exit with 1 if there are any."""
+    """Print a line for each source and all errors; exit with 1 if there are any."""
     parser = argparse.ArgumentParser(description=tools.corpus.__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument(
         "names", nargs="*", help="sources whose names begin so (cooperation, wrappers_tcgen05); all by default"
@@ -44,13 +44,13 @@ def main() -> int:
         for source in sources(headers())
         if not arguments.names or any(source.name.startswith(name) for name in arguments.names)
     ]
-    complaints = 0
+    errors = 0
     size, parsing, checking = 0, 0.0, 0.0
     undeclared: Counter[str] = Counter()
     print(f"{'source':<44}{'bytes':>12}{'parse MB/s':>12}{'check MB/s':>12}{'errors':>8}{'undeclared':>12}")
     for source, made in compiled(chosen, arguments.jobs, arguments.folder):
         if isinstance(made, NvccError):
-            complaints += 1
+            errors += 1
             print(f"{source.name}: nvcc: {made}")
             continue
         verdict = judge(made)
@@ -58,7 +58,7 @@ def main() -> int:
         parsing += verdict.parse_seconds
         checking += verdict.check_seconds
         undeclared += verdict.undeclared
-        complaints += len(verdict.errors)
+        errors += len(verdict.errors)
         rates = [f"{verdict.size / 1e6 / max(s, 1e-9):.1f}" for s in (verdict.parse_seconds, verdict.check_seconds)]
         print(
             f"{source.name:<44}{verdict.size:>12,}{rates[0]:>12}{rates[1]:>12}{len(verdict.errors):>8}"
@@ -69,11 +69,11 @@ def main() -> int:
             print(f"    {error}")
     print(
         f"{len(chosen)} sources, {size:,} bytes, parsed at {size / 1e6 / max(parsing, 1e-9):.1f} MB/s, "
-        f"checked at {size / 1e6 / max(checking, 1e-9):.1f} MB/s, {complaints} complaints"
+        f"checked at {size / 1e6 / max(checking, 1e-9):.1f} MB/s, {errors} errors"
     )
     if undeclared:
         print("undeclared:", ", ".join(f"{opcode} {count}" for opcode, count in undeclared.most_common()))
-    return 1 if complaints else 0
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

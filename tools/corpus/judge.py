@@ -13,7 +13,7 @@ from ptxgen.syntax import PtxSyntaxError, parse
 
 @dataclass
 class Verdict:
-    """What was found in a text of `size` bytes: complaints by what they are about, with the first line of each kind."""
+    """The result for a text of `size` bytes: errors by kind, with the first line of each."""
 
     size: int
     parse_seconds: float = 0.0

@@ -121,7 +121,7 @@ def evaluate(combination: Combination) -> Row:
 
 def _judged(row: Row, result: GemmResult) -> Row:
     """The row with how a run ended."""
-    return row if result.ok else replace(row, status=result.status, reason=_one_line(result.complaints[0]))
+    return row if result.ok else replace(row, status=result.status, reason=_one_line(result.errors[0]))
 
 
 class Repeated:

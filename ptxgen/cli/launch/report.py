@@ -20,10 +20,10 @@ from ptxgen.gemm.accumulator import Accumulator
 if TYPE_CHECKING:
     from ptxgen.cli.launch.schedules import Search
     from ptxgen.device import Accept, Finding
-    from ptxgen.gemm.job import Complaint, GemmResult
+    from ptxgen.gemm.job import Diagnosis, GemmResult
     from ptxgen.toolchain import Cubin
 
-_MOST_COMPLAINTS = 8
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class RunReport:
         for label, content in self._rows():
             table.add_row(label, Text(content) if isinstance(content, str) else content)
         console.print(table)
-        for part in self._complaints(console.width):
+        for part in self._diagnoses(console.width):
             console.print(part)
         for part in self._unused_accepts():
             console.print(part)
@@ -197,14 +197,14 @@ class RunReport:
             ("tolerance", Text(result.tolerance_reason, style="dim")),
         ]
 
-    def _complaints(self, width: int) -> list[RenderableType]:
+    def _diagnoses(self, width: int) -> list[RenderableType]:
         result = self.result
         text = result.kernel.text
         shown: list[RenderableType] = []
         previous: list[str] = []
-        for style, complaints in (("bold red", result.complaints), ("bold yellow", result.advice)):
+        for style, diagnoses in (("bold red", result.errors), ("bold yellow", result.advice)):
             name = "error" if style == "bold red" else "advice"
-            for each in complaints[:_MOST_COMPLAINTS]:
+            for each in diagnoses[:_MOST_SHOWN]:
                 place = self._place(each)
                 first, *rest = each.message.splitlines()
                 shown.append(Text.assemble(place, (f"{name}: ", style), first))
@@ -214,8 +214,8 @@ class RunReport:
                 for line in () if context == previous else context:
                     shown.append(Text(line, style="bold" if line.startswith(">") else "dim"))
                 previous = context
-            if len(complaints) > _MOST_COMPLAINTS:
-                shown.append(Text(f"and {len(complaints) - _MOST_COMPLAINTS} more; --json lists all", style="dim"))
+            if len(diagnoses) > _MOST_SHOWN:
+                shown.append(Text(f"and {len(diagnoses) - _MOST_SHOWN} more; --json lists all", style="dim"))
         return [Text(""), *shown] if shown else []
 
     def _consequences(self, finding: Finding | None) -> Iterator[Text]:
@@ -232,10 +232,10 @@ class RunReport:
     def _unused_accepts(self) -> list[RenderableType]:
         return [Text(f"accepted, but not found any more: {each}", style="yellow") for each in self.unused_accepts]
 
-    def _place(self, complaint: Complaint) -> str:
-        if len(complaint.lines) != 1:
+    def _place(self, diagnosis: Diagnosis) -> str:
+        if len(diagnosis.lines) != 1:
             return ""
-        return f"{self.edited}:{complaint.lines[0]}: " if self.edited else f"line {complaint.lines[0]}: "
+        return f"{self.edited}:{diagnosis.lines[0]}: " if self.edited else f"line {diagnosis.lines[0]}: "
 
     def _times(self) -> str:
         names = {"launch": "run" if self.schedule is None else "emulate"}
@@ -252,7 +252,7 @@ class RunReport:
                 f" in schedule {len(self.search.tried)}; again with --schedule {self.schedule} --seed {result.seed}",
                 style="yellow",
             )
-        if self.edited is None and result.complaints:
+        if self.edited is None and result.errors:
             words.append("  ('ptxgen build' gives the PTX that the lines are of)", style="dim")
         return words
 
@@ -312,7 +312,7 @@ class RunReport:
             "comparison": _finite(asdict(result.comparison)) if result.comparison else None,
             "guards": {**asdict(result.guards), "ok": result.guards.ok},
             "tolerance_reason": result.tolerance_reason,
-            "complaints": [{"message": each.message, "lines": each.lines} for each in result.complaints],
+            "complaints": [{"message": each.message, "lines": each.lines} for each in result.errors],
             "seconds": dict(self.timings),
         }
 
