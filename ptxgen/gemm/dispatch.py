@@ -101,7 +101,7 @@ def machine_of(device: str | Device) -> Machine:
             if name.lower() in (machine.name, machine.title.lower(), machine.target):
                 return machine
     known = ", ".join(f"{each.name} ({each.target})" for each in MACHINES.values())
-    raise PlanError(f"no measurements of {names[0]!r}; known are {known}")
+    raise PlanError(f"unknown machine {names[0]!r}; known are {known}")
 
 
 @dataclass(frozen=True)

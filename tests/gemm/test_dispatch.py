@@ -69,7 +69,7 @@ def test_options_that_no_kernel_has_are_refused() -> None:
 def test_devices() -> None:
     assert machine_of("B200").name == "b200"
     assert machine_of(Emulator("sm_90a")).name == "h200"
-    with pytest.raises(PlanError, match=re.escape("the speed of 'h99'; known are b200 (sm_100a), h200 (sm_90a)")):
+    with pytest.raises(PlanError, match=re.escape("unknown machine 'h99'; known are b200 (sm_100a), h200 (sm_90a)")):
         best(1, 1, 1, device="h99")
 
 

@@ -77,6 +77,7 @@ class FakeDevice:
         *,
         cluster: Extent | None = None,
         shared_bytes: int = 0,
+        cooperative: bool = False,
     ) -> LaunchReport:
         packed = pack_arguments(kernel, args)
         maps = [TensorMap.decode(packed[start : start + 128]) for start in (0, 128)]
