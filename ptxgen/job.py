@@ -102,7 +102,7 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """How a job went; `wrong` says what is wrong with its outputs, which are there if the launch came to its end."""
+    """The result of a job; `wrong` lists errors of its outputs, which exist if the launch completed."""
 
     kernel: Kernel
     launch: LaunchReport

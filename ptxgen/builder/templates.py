@@ -126,7 +126,7 @@ def environment(folders: tuple[Path, ...] = (KERNELS_FOLDER,)) -> jinja2.Environ
 
 
 class _Undefined(jinja2.StrictUndefined):
-    """What a template names and nobody has given; the message says what may have been meant."""
+    """An undefined name in a template; the message suggests similar names."""
 
     @property
     def _undefined_message(self) -> str:

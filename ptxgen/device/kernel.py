@@ -147,7 +147,7 @@ class Kernel:
 
     @cached_property
     def cache(self) -> dict[object, object]:
-        """What devices have made of the kernel, by keys of theirs: launches share it."""
+        """A cache for devices, by their own keys, shared by launches."""
         return {}
 
     @cached_property

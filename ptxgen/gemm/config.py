@@ -50,7 +50,7 @@ class GemmConfig:
     b_dtype: str = option("", "type of B, where it differs (e4m3 with e5m2)", choices=("", *INPUTS))
     c_dtype: str = option(
         "",
-        "type of C; empty: that of A where C may have it, else f32 or s32; e4m3 and e5m2: with ue8m0 scales",
+        "type of C; empty: that of A if legal for C, else f32 or s32; e4m3 and e5m2: with ue8m0 scales",
         choices=("", *OUTPUTS, *QUANTIZED_OUTPUTS),
     )
     a_major: str = option("k", "dimension along which A is contiguous", choices=_MAJORS)
@@ -62,7 +62,7 @@ class GemmConfig:
     m_tile: int = option(128, "rows of C per MMA: of a CTA, or of a pair of CTAs", range=(64, 256, 64))
     n_tile: int = option(128, "columns of C per MMA", range=(16, 256, 16))
     warpgroups: int = option(
-        0, "warpgroups that multiply, each 64 rows or 128; 0: one for every 64 rows of the tile", range=(0, 4, 1)
+        0, "consumer warpgroups, 64 or 128 rows each; 0: one for every 64 rows of the tile", range=(0, 4, 1)
     )
     k_tile_bytes: int = option(128, "bytes of K of A and B in a stage", choices=(128, 256))
     swizzle: str = option("128B", "swizzle of A and B in shared memory", choices=("none", "32B", "64B", "128B"))
@@ -76,16 +76,16 @@ class GemmConfig:
         "register", "phase bits of a ring: one, or an array in local memory, indexed by stage", choices=_PHASES
     )
     sfb_multicast: bool = option(False, "one CTA of a pair loads the scales of B for both", choices=(False, True))
-    epilogue: str = option("direct", "how C leaves: st.global, or shared memory and TMA", choices=("direct", "tma"))
+    epilogue: str = option("direct", "how C is stored: st.global, or shared memory and TMA", choices=("direct", "tma"))
     tmem_load: str = option("32x32b", "shape of tcgen05.ld; 16x256b goes with stmatrix", choices=("32x32b", "16x256b"))
     chunk: int = option(256, "columns of C that the epilogue stores at a time", range=(16, 256, 16))
     chunk_buffers: int = option(1, "chunks of C in shared memory", range=(1, 8, 1))
     store_bytes: int = option(16, "bytes of a direct store; 32: st.global.v8 of 32-bit elements", choices=(16, 32))
-    store_cache: str = option("", "what direct stores do in the L1; empty: the default", choices=_STORE_CACHES)
+    store_cache: str = option("", "L1 cache policy of direct stores; empty: the default", choices=_STORE_CACHES)
     alpha: bool = option(False, "scale A·Bᵀ by alpha, an argument of the launch", choices=(False, True))
-    source: str = option("", "type of an M×N source, to add beta times that (the C of BLAS)", choices=("", *OUTPUTS))
-    bias: str = option("", "type of a bias along N, to add that", choices=("", *OUTPUTS))
-    activation: str = option("none", "what is applied last; gelu is its tanh form", choices=_ACTIVATIONS)
+    source: str = option("", "type of an M×N source, added times beta (the C of BLAS)", choices=("", *OUTPUTS))
+    bias: str = option("", "type of a bias along N", choices=("", *OUTPUTS))
+    activation: str = option("none", "activation; gelu is its tanh form", choices=_ACTIVATIONS)
     batched: bool = option(False, "batched GEMM: one problem per batch", choices=(False, True))
     scheduler: str = option(
         "grid",
@@ -94,7 +94,7 @@ class GemmConfig:
         choices=_SCHEDULERS,
     )
     consumers: str = option(
-        "cooperative", "warpgroups share a tile, or take turns: one multiplies while one stores", choices=_CONSUMERS
+        "cooperative", "warpgroups share a tile, or alternate: one runs MMAs while the other stores", choices=_CONSUMERS
     )
     lag: int = option(0, "K blocks by which the second of two warpgroups starts later than the first", range=(0, 4, 1))
     slots: int = option(132, "CTAs of a static scheduler, one a multiprocessor", range=(1, 1024, 1))

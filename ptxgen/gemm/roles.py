@@ -52,7 +52,7 @@ class Roles:
                 raise PlanError(f"one warpgroup multiplies 64 rows: m_tile must be 64 here, not {64 * consumers}")
             consumers = 0
         registers = _REGISTERS.get(consumers)
-        # ptxas plans with what setmaxnreg gives, but for one wgmma with what a thread has at the launch.
+        # ptxas allocates with the registers of setmaxnreg, except for a single wgmma, which gets those of the launch.
         threads = 128 * (1 + consumers)
         limit = min(_ALL_REGISTERS // threads // 8 * 8, 255)
         for needed, most in ((mma, limit), (accumulator, registers[1] if registers else limit)):

@@ -1,4 +1,4 @@
-"""The examples that `--help` shows, by command: each a command line and what it does. A test parses all."""
+"""The examples that `--help` shows, by command: each a command line and its purpose. A test parses all."""
 
 from __future__ import annotations
 

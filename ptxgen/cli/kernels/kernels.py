@@ -151,7 +151,7 @@ def build(
     kernel: KernelName,
     output: Annotated[
         str | None,
-        typer.Option("-o", "--output", metavar="FILE.ptx", help="Where to write; else printed.", show_default=False),
+        typer.Option("-o", "--output", metavar="FILE.ptx", help="Output file; default: stdout.", show_default=False),
     ] = None,
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,

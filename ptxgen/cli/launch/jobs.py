@@ -199,5 +199,5 @@ def _print(
             print(f"{describe(name, values)}{', unchanged' if unchanged else ''}{where}")
     for name in files:
         if name not in result.outputs:
-            print(f"{name}: not written, since the launch did not come to its end")
+            print(f"{name}: not written: the launch did not complete")
     print(f"✓ {result.verdict}" if result.ok else f"✗ {result.status}")

@@ -147,8 +147,8 @@ class PlainRun:
             example = f"such as {' '.join(map(_example, missing))}"
             if not self.given:
                 raise InputError(
-                    f"{self.path} does not say which kernel of the library it is of, as the last line of 'ptxgen "
-                    f"build' does (or ptxgen run KERNEL --ptx FILE.ptx); to launch it as it is, say what {takes}, "
+                    f"{self.path} does not name its kernel of the library, as the last line of 'ptxgen build' does "
+                    f"(or ptxgen run KERNEL --ptx FILE.ptx); to launch it as it is, say what {takes}, "
                     f"{example}"
                 )
             raise InputError(f"no --arg for {', '.join(each.name for each in missing)}: {takes}; {example}")

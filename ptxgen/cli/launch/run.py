@@ -40,10 +40,10 @@ def run(
     k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
     batches: Annotated[int, typer.Option("--batches", help="GEMMs in the batch, with batched=true.")] = 1,
     alpha: Annotated[
-        float | None, typer.Option("--alpha", help="What a kernel with alpha=true scales A·Bᵀ by.", show_default=False)
+        float | None, typer.Option("--alpha", help="Scale of A·Bᵀ, for a kernel with alpha=true.", show_default=False)
     ] = None,
     beta: Annotated[
-        float | None, typer.Option("--beta", help="What a kernel with a source scales it by.", show_default=False)
+        float | None, typer.Option("--beta", help="Scale of the source, for a kernel with one.", show_default=False)
     ] = None,
     lda: Annotated[
         int | None, typer.Option("--lda", help="Elements from a line of A to the next.", show_default=False)
@@ -90,7 +90,7 @@ def run(
             show_default=False,
         ),
     ] = None,
-    device: Annotated[str, typer.Option("--device", metavar="emulator|gpu", help="What runs it.")] = "emulator",
+    device: Annotated[str, typer.Option("--device", metavar="emulator|gpu", help="Where it runs.")] = "emulator",
     ptx: Annotated[
         str | None,
         typer.Option(
@@ -111,7 +111,7 @@ def run(
         typer.Option(
             "--ncu-report",
             metavar="FILE",
-            help="Where --ncu leaves its report; else KERNEL.ncu-rep.",
+            help="Report file of --ncu; default KERNEL.ncu-rep.",
             show_default=False,
         ),
     ] = None,
@@ -142,7 +142,7 @@ def run(
         typer.Option(
             "--at",
             metavar="LINE[#HIT][@WARP]|finding[:CODE]",
-            help="Show the state when a warp comes to a line of the PTX for the n-th time, or at a finding: the "
+            help="Show the state when a warp reaches a line of the PTX for the n-th time, or at a finding: the "
             "mbarriers, or --show.",
             show_default=False,
         ),
@@ -167,7 +167,7 @@ def run(
     cluster: ClusterExtent = None,
     shared_bytes: SharedBytes = None,
     entry: EntryName = None,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what follows from each finding.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the consequences of each finding.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
     """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy.

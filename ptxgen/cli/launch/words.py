@@ -33,7 +33,7 @@ Outputs = Annotated[
     typer.Option(
         "--out",
         metavar="NAME[=FILE]",
-        help="Write an array behind the launch, as .npy, .npz or .pt.",
+        help="Write an array after the launch, as .npy, .npz or .pt.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def coverage(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with what is missing by name.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with missing instructions by name.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/coverage.md.")] = False,
 ) -> int:
     """Show per family how many instruction forms are declared, certified against ptxas, emulated, and microtested."""

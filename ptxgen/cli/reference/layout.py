@@ -27,7 +27,7 @@ def layout(
         typer.Argument(
             metavar="[KIND]",
             help="swizzle, operand, descriptor, tma, tensormap, accumulator, ld, a, metadata, cp, scales or fragment; "
-            "without it, all kinds with what they take.",
+            "without it, all kinds with their options.",
             show_default=False,
         ),
     ] = None,
@@ -35,7 +35,7 @@ def layout(
         list[str] | None,
         typer.Argument(
             metavar="[NAME=VALUE]...",
-            help="What to draw, such as major=mn swizzle=64B; --major mn and a bare 64B will do too.",
+            help="Options of the layout, such as major=mn swizzle=64B; --major mn and a bare 64B will do too.",
             show_default=False,
         ),
     ] = None,

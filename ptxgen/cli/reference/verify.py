@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What 'python -m microtests --kit' wrote on a GPU.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File written by 'python -m microtests --kit' on a GPU.")
+    ],
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="NAME", help="Only microtests whose name begins so; may be repeated."),

@@ -33,7 +33,7 @@ def assemble(
     target: Target = None,
     output: Annotated[
         str | None,
-        typer.Option("-o", "--output", metavar="FILE.cubin", help="Where to write the cubin.", show_default=False),
+        typer.Option("-o", "--output", metavar="FILE.cubin", help="Output file of the cubin.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> int:

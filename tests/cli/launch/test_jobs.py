@@ -134,7 +134,7 @@ def test_an_edited_ptx_file_says_which_kernel_it_is_of(cli: Cli, tmp_path: Path)
     path.write_text("\n".join(path.read_text().splitlines()[:-1]))
     outcome = cli("run", path, *sizes)
     assert outcome.code == 2
-    assert f"{path} does not say which kernel of the library it is of" in outcome.err
+    assert f"{path} does not name its kernel of the library" in outcome.err
 
 
 def test_a_rung_of_a_folder(cli: Cli, tmp_path: Path) -> None:
