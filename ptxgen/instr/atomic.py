@@ -256,7 +256,7 @@ class red_async(
     targets="sm_90+",
     completed_by="the mbarrier",
 ):
-    """Change the value at a, in shared memory of another CTA of the cluster, as red does, and do not wait for it.
+    """Change the value at a, in shared memory of a peer CTA of the cluster, as red does, and do not wait for it.
 
     When it is done, the mbarrier beside it gets its bytes (complete_tx).
     """

@@ -108,7 +108,7 @@ class load(
 
     @rule("own-cta")
     def _own_cta(self) -> str | None:
-        """Multicast writes to other CTAs, and bytes outside are for one's own."""
+        """Multicast writes to peer CTAs; bytes outside are for the CTA's own copy."""
         if self.dst == "shared::cta" and self.multicast:
             return f".multicast::{self.multicast} requires .shared::cluster, not .shared::cta"
         if self.dst == "shared::cluster" and self.ignore_oob:
@@ -132,7 +132,7 @@ class copy(
     completed_by=_MBARRIER,
     fences=_PROXY,
 ):
-    """Copy `size` bytes from this CTA's shared memory to that of another CTA, with whose mbarrier it completes."""
+    """Copy `size` bytes from this CTA's shared memory to that of a peer CTA, and complete on that CTA's mbarrier."""
 
     syntax = (
         "cp.async.bulk{.sem}{.scope}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{.b128}"
@@ -262,7 +262,7 @@ class reduce_shared(
     completed_by=_MBARRIER,
     fences=_PROXY,
 ):
-    """As reduce, with the shared memory of another CTA, with whose mbarrier it completes."""
+    """As reduce, with the shared memory of a peer CTA; completes on that CTA's mbarrier."""
 
     syntax = (
         "cp.reduce.async.bulk{.sem}{.scope}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.op.type"
@@ -385,7 +385,7 @@ class applypriority(
 class commit_group(
     Instruction, opcode="cp.async.bulk.commit_group", section="9.7.9.25.6.1", ptx="8.0", targets="sm_90+"
 ):
-    """Put what this thread has asked for since the last commit into a group, of what completes in groups."""
+    """Commit this thread's bulk copies with bulk_group completion since the last commit to a group."""
 
     syntax = "cp.async.bulk.commit_group"
 

@@ -1,4 +1,4 @@
-"""Clusters and dependent grids: addresses of other CTAs, the cluster's barrier, launch control. PTX ISA 9.7.9.23,
+"""Clusters and dependent grids: addresses of peer CTAs, the cluster's barrier, launch control. PTX ISA 9.7.9.23,
 9.7.9.24, 9.7.13.3, 9.7.13.13, 9.7.13.17, 9.7.13.18.
 """
 
@@ -91,7 +91,7 @@ class try_cancel(
     completed_by="complete_tx of 16 bytes on the mbarrier",
     fences="fence.proxy.async between reading a response and the next request",
 ):
-    """Ask to take over a cluster that has not begun yet; the response, 16 bytes, goes to shared memory.
+    """Try to take over a cluster that has not started; the response, 16 bytes, goes to shared memory.
 
     With `multicast` it goes to every CTA of the cluster, and completes on an mbarrier of each.
     """

@@ -1,7 +1,7 @@
 """Loads, stores, reductions and queries of surfaces. PTX ISA 9.7.11.
 
 A surface is a .surfref variable or its address in a 64-bit register; CUDA's surface objects are such addresses.
-`coords` are the integer coordinates as the geometry asks, after the layer of an array; there may be more elements, up
+`coords` are the integer coordinates as .geom requires, after the layer of an array; there may be more elements, up
 to 4, which are ignored. The first coordinate counts bytes in the unformatted accesses (`.b`) and samples in the
 formatted ones (`.p`). `clamp` says what happens outside: a trap, the nearest location, or zero (a store is dropped).
 Geometry .1d_buffer, linear memory, is not in the manual (measured, ptxas 13.5).

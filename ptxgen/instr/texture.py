@@ -4,8 +4,8 @@ A texture is a .texref variable or its address in a 64-bit register; CUDA's text
 unified texture mode, the default, it holds its sampler; under `.target` option texmode_independent the sampler is an
 operand of its own. Reads go through the texture cache: they see what was written before the kernel began.
 
-`coords` are one to three coordinates as the geometry asks, after the layer of an array or the sample of a multi-sample
-texture; there may be more elements, up to 4, which are ignored. `p` tells whether the texels are resident in memory.
+`coords` are one to three coordinates as .geom requires, after the layer of an array or the sample of a multi-sample
+texture; there may be more elements, up to 4, which are ignored. `p` is whether the texels are resident in memory.
 `.uni` is not in the manual (measured, ptxas 13.5); it says that all threads of the warp execute the fetch together.
 """
 

@@ -1,6 +1,6 @@
 """The tensor memory accelerator: bulk tensor copies. PTX ISA 9.7.9.25.5.
 
-One thread asks for the copy of a box of a tensor that a tensormap describes; `coords` is where the box begins, the
+One thread issues the copy of a box of a tensor that a tensormap describes; `coords` is where the box begins, the
 innermost dimension first. gather4 and scatter4 take one column and four rows of a matrix; the im2col modes take the
 pixels that a filter sees.
 
@@ -80,7 +80,7 @@ def _dimensions(form: Any) -> str | None:
 
 
 def _own_cta(form: Any) -> str | None:
-    """Multicast writes to other CTAs."""
+    """Multicast writes to peer CTAs."""
     if form.dst == "shared::cta" and form.multicast:
         return f".multicast::{form.multicast} requires .shared::cluster, not .shared::cta"
     return None
@@ -129,7 +129,7 @@ class load(
     """Copy a box of a tensor from global to shared memory; elements outside the tensor get a fill value.
 
     `mask` has a bit for each CTA of the cluster that gets a copy, at the same place. With `cta_group` 2 the mbarrier
-    may be that of the other CTA of the pair.
+    may be that of the peer CTA of the pair.
     """
 
     syntax = (

@@ -20,9 +20,9 @@ class st_async(
     targets="sm_90+",
     completed_by="the mbarrier",
 ):
-    """Store b at a, in shared memory of another CTA of the cluster, and do not wait for it.
+    """Store b at a, in shared memory of a peer CTA of the cluster, asynchronously.
 
-    When it is there, the mbarrier beside it gets its bytes (complete_tx).
+    On completion, its bytes are credited to the mbarrier in that CTA (complete_tx).
     """
 
     syntax = "st.async{.order}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]"

@@ -73,7 +73,7 @@ class Mma(Instruction, section="9.7.14.5.14", issued_by="warp", multiplies=True)
 def _selectors(form: Any) -> int:
     """How many ways a quad has to hold the metadata, which fill one, two or all of its four registers.
 
-    Two bits tell where each stored element is, of .tf32 four; elements of 4 bits come in pairs.
+    Two bits give the position of each stored element, for .tf32 four; elements of 4 bits come in pairs.
     """
     m, _, k = dimensions(form.shape)
     bits = m * k // form.sparsity * {4: 1, 32: 4}.get(form.bits, 2)

@@ -30,7 +30,7 @@ class f16_m8n8k4(Mma, ptx="6.4", targets="sm_70+"):
 
     @rule("accumulators")
     def _accumulators(self) -> str | None:
-        """An f32 C asks for an f32 D."""
+        """An f32 C requires an f32 D."""
         if self.ctype == "f32" and self.dtype == "f16":
             return "mma.m8n8k4 with .f32 as the type of C requires a D of .f32, not .f16"
         return None

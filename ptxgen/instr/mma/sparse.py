@@ -72,7 +72,7 @@ class sp_f8(SparseMma, ptx="8.4", targets="sm_89+"):
 
     @rule("f16-metadata")
     def _f16(self) -> str | None:
-        """f16 accumulators ask for ordered metadata."""
+        """f16 accumulators require ordered metadata."""
         if self.dtype == "f16" and self.variant == "sp":
             return "mma.sp of 8-bit floats requires a D of .f32, not .f16; use mma.sp::ordered_metadata"
         return None

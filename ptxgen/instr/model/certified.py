@@ -1,6 +1,6 @@
 """What was compared with ptxas, and when: the record that `python -m tools.certify --record` writes.
 
-A certificate holds for the declaration that it was made from, which its digest tells: a declaration that changed is
+A certificate holds for the declaration with the same digest: a declaration that changed is
 uncertified until it is compared again.
 """
 

@@ -239,7 +239,7 @@ class _Checker:
                     yield replace(problem, part=name)
 
     def _directive_for(self, name: str) -> Iterator[Problem]:
-        """What a special register asks of the entry that reads it."""
+        """The requirements of a special register on the entry that reads it."""
         wanted, function = DIRECTIVES.get(name), self._function
         if wanted is None or function is None or function.kind != "entry":
             return
@@ -309,7 +309,7 @@ def _guard_problems(guard: syntax.Guard, scope: Scope) -> Iterator[Problem]:
 
 
 def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
-    """What the rules of operands can tell of an operand."""
+    """The properties of an operand that rules can use."""
     match operand:
         case syntax.Name():
             symbol = scope.kind_of(operand.text)

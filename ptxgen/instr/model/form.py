@@ -76,7 +76,7 @@ class InstructionError(ValueError):
 class Rule:
     """A rule of a form: `check` returns a message, or None when the rule holds.
 
-    `reads_operands` tells that it depends on operands, `reads_names` also on which registers they are.
+    `reads_operands`: it depends on operands; `reads_names`: also on their register names.
     """
 
     code: str
@@ -94,7 +94,7 @@ class Rule:
 class Form:
     """What a declaration says about its syntax line, compiled once when the class is made.
 
-    `issued_by` is who executes it together, `completed_by` what tells that its work is done, `fences` which fence or
+    `issued_by` is who executes it together, `completed_by` the completion mechanism, `fences` which fence or
     wait its effects need before others see them (empty: none). `removed` is since when and where it exists no more.
     `summary` is the docstring of the declaration.
     """
@@ -433,7 +433,7 @@ class Instruction:
         return any(p.shape == "pair" and p.optional and p.fields[1] is spec for p in self.form.patterns)
 
     def demands(self, target: Target | None = None) -> tuple[str, ...]:
-        """The conditions of `needs` that this instruction meets, with those of the target."""
+        """The conditions of `needs` that this instruction satisfies, with those of the target."""
         form = self.form
         if not form.needs:
             return ()

@@ -13,7 +13,7 @@ from ptxgen.instr.model.types import TYPES
 _HOPPER = Availability("7.8", "sm_90+")
 _LANES = "lanemask_eq lanemask_le lanemask_lt lanemask_ge lanemask_gt"
 _RESERVED = " ".join(f"reserved_smem_offset_{part}" for part in ("begin", "end", "cap", 0, 1))
-#: The directive of the entry that a register asks for.
+#: The entry directive that a register requires.
 DIRECTIVES = {"%perctamemoryoffset": "minperctamemory", "%perctamemorysize": "minperctamemory"}
 
 #: Type, availability, names, and widths besides that of the type; `.v4` are vectors.

@@ -2,7 +2,7 @@
 
 `allocation` of TMEM, `movement` into and out of it, the MMAs of `matrix`, `matrix_scaled` (block scales) and
 `matrix_ws` (weight stationary), and their `ordering`. MMAs with A in TMEM end in `_ts`, those with a sparse A have
-`_sp`. ptxas wants one .cta_group throughout a kernel.
+`_sp`. ptxas requires one .cta_group throughout a kernel.
 """
 
 from ptxgen.instr.tcgen05.allocation import alloc, dealloc, relinquish_alloc_permit

@@ -105,7 +105,7 @@ class ld_red_halves(_Reduction):
 
 
 class _Compression(_Load, ptx="9.4", targets="sm_107a"):
-    """Newer than the manual at hand (9.2): the forms are measured, ptxas 13.5; names and sizes tell what they do."""
+    """Newer than the manual at hand (9.2): the forms are measured, ptxas 13.5; semantics inferred from names."""
 
     indices: OperandLike = vector("b32", lambda form: -(-form.num // 32))
     r: OperandLike = vector("b32", lambda form: form.num // 2)
@@ -116,7 +116,7 @@ class _Compression(_Load, ptx="9.4", targets="sm_107a"):
 
 
 class ld_spcompress(_Compression, opcode="tcgen05.ld.spcompress", results=("indices", "r")):
-    """Load `num` .f32 columns and keep 2 of each 4 in `r`, the least or greatest; `indices` tells which, 2 bits each.
+    """Load `num` .f32 columns and keep 2 of each 4 in `r`, the least or greatest; `indices` gives which, 2 bits each.
 
     `abs` takes absolute values.
     """

@@ -259,7 +259,7 @@ def pointer() -> Any:
 
 
 def targets() -> Any:
-    """What tells which functions a pointer may stand for; `returns` and `arguments` must fit all of them."""
+    """The declaration of the functions that a pointer may refer to; `returns` and `arguments` must fit all of them."""
     return TargetsSpec()
 
 

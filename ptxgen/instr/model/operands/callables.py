@@ -1,4 +1,4 @@
-"""Specifications of the operands of calls: the callee, its arguments, and what tells the signature of a pointer.
+"""Specifications of the operands of calls: the callee, its arguments, and the signature of a pointer.
 
 A call is checked against the signature of the callee, or against all that a list or table of functions has (measured,
 ptxas 13.5): types as for registers, arrays by their element type and size, and alignment exactly.
@@ -96,7 +96,7 @@ class PointerSpec(Specification):
 
 @dataclass(kw_only=True, slots=True)
 class TargetsSpec(Specification):
-    """What tells the signature of a pointer: a list of functions, a prototype, or an array of functions."""
+    """The signature of a pointer: a list of functions, a prototype, or an array of functions."""
 
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
@@ -130,7 +130,7 @@ class TargetsSpec(Specification):
 
 
 def call_problems(callee: str, signatures: Sequence[Signature], form: Subject, resolve: Resolver) -> Iterator[Problem]:
-    """How the arguments of a call differ from what each of these signatures wants."""
+    """How the arguments of a call differ from each of these signatures."""
     given = {name: _elements(getattr(form, name)) for name in ("returns", "arguments")}
     for wanted in dict.fromkeys(signatures):
         pairs = (("returns", wanted.returns), ("arguments", wanted.parameters))
