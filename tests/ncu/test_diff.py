@@ -108,13 +108,6 @@ def test_a_planted_regression_is_named_in_the_first_three_lines(
     )
 
 
-def test_the_docs_show_what_is_printed(opened: Open) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "ncu.md").read_text()
-    shown = next(block for block in re.findall(r"```text\n(.*?)```", text, re.DOTALL) if "explained by" in block)
-    printed = lines(compare(opened(raw_of(2)), opened(changed(raw_of(7), bank_conflict))))
-    assert shown.splitlines() == printed[: len(shown.splitlines())]
-
-
 def test_shares_of_the_difference(opened: Open) -> None:
     (pair,) = compare(opened(raw_of(2)), opened(changed(raw_of(2), bank_conflict))).pairs
     shares = {each.key: each.share for each in pair.changes if each.share is not None}

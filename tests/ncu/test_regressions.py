@@ -36,6 +36,15 @@ def test_a_planted_regression_is_named_first(a: str, b: str, named: str, reports
     assert named in first_lines(found)
 
 
+def test_the_docs_show_what_is_printed(reports: dict[str, Report]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ncu.md").read_text()
+    shown = [line for line in page.splitlines() if ": duration " in line or line.startswith("  explained by: ")]
+    printed: list[str] = []
+    for name in ("unswizzled", "stages3", "spill"):
+        printed += list(comparison_lines(compare(reports["base"], reports[name])))[:2]
+    assert shown == printed
+
+
 def test_two_profiles_of_one_kernel_are_the_same(reports: dict[str, Report]) -> None:
     found = compare(reports["base"], reports["again"])
     assert found.same
