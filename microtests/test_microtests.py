@@ -57,6 +57,8 @@ def test_emulator(definition: Definition) -> None:
 
 #: Declarations that Hopper has, but whose microtests a GPU does not run: they need a multicast object over several.
 _UNANSWERED = "multimem"
+#: Video instructions: tests/data/silicon/video.npz has an H200's answers to all their forms.
+_ANSWERED_ELSEWHERE = "video."
 
 
 def _on(form: type[Instruction], target: str) -> bool:
@@ -71,6 +73,7 @@ def test_every_declaration_has_a_microtest() -> None:
     load_all()
     tested = microtested()
     emulated = [form for forms in REGISTRY.values() for form in forms if find(form) is not None]
+    emulated = [form for form in emulated if not form.form.key.startswith(_ANSWERED_ELSEWHERE)]
     anywhere = [form.form.key for form in emulated if any(_on(form, home) for home in HOMES)]
     without = [key for key in anywhere if key not in tested]
     assert not without, "write microtests of these, then run: python -m microtests --coverage"

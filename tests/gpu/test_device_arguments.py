@@ -192,7 +192,7 @@ def test_every_kind_of_argument() -> None:
 @pytest.mark.parametrize(
     ("declared", "value", "packed"),
     [
-        (".u32 n", -1, b"\xff\xff\xff\xff"),
+        (".u32 n", np.int32(-1), b"\xff\xff\xff\xff"),
         (".u32 n", 2**32 - 1, b"\xff\xff\xff\xff"),
         (".s32 n", -(2**31), b"\x00\x00\x00\x80"),
         (".u8 n", 255, b"\xff"),
@@ -213,9 +213,10 @@ def test_scalars(declared: str, value: object, packed: bytes) -> None:
 @pytest.mark.parametrize(
     ("declared", "value", "words"),
     [
-        (".u32 n", 2**32, "the int 4294967296 is outside -2147483648..4294967295"),
+        (".u32 n", 2**32, "the int 4294967296 is outside 0..4294967295"),
+        (".u32 n", -1, "the int -1 is outside 0..4294967295; numpy.int32(-1) passes its bits"),
         (".s32 n", 2**31, "the int 2147483648 is outside -2147483648..2147483647"),
-        (".u8 n", -129, "outside -128..255"),
+        (".u8 n", -129, "outside 0..255"),
         (".u32 n", 1.5, "the float 1.5 was given, which needs an .f32 or .f64 parameter"),
         (".f32 n", 1e300, "the float 1e+300 is out of range of .f32"),
         pytest.param(".f32 n", 10**400, "out of range of .f32", id="a huge int"),

@@ -174,15 +174,7 @@ def test_completion_is_shown_for_a_shell() -> None:
 def test_ctrl_c_ends_a_run_soon_and_without_a_traceback(delay: float) -> None:
     sizes = ["--m", "4096", "--n", "4096", "--k", "4096"]
     command = [sys.executable, "-m", "ptxgen", "run", "blackwell/swizzled", *sizes]
-    process = subprocess.Popen(
-        command,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Background shells start their children with SIGINT ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         time.sleep(delay)
         assert process.poll() is None
