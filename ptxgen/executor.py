@@ -154,7 +154,8 @@ class Executor:
             while todo and free:
                 index, item = todo.popleft()
                 worker = free.pop()
-                running[worker.submit(function, item)] = index, worker
+                with _undisturbed():  # an item that is not among `running` would not be interrupted
+                    running[worker.submit(function, item)] = index, worker
 
         try:
             begin()
