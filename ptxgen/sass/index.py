@@ -1,7 +1,7 @@
 """How PTX becomes SASS: for declared forms the instructions that ptxas makes of them, on Hopper and Blackwell.
 
 Recorded by `make sass-index` (tools/certify/emitted.py): each form alone in a kernel at -O3, with register operands of
-which ptxas knows nothing. In a real kernel constants, neighbors and uniform values change the SASS.
+which ptxas has no information. In a real kernel constants, neighbors and uniform values change the SASS.
 """
 
 from __future__ import annotations

@@ -71,11 +71,11 @@ def test_a_planted_error_is_reported_with_its_line(
     result = run_gemm(ptxgen.Emulator("sm_100a", schedule), PLAN, 256, 128, 256, text=text)
     if name != ADVISED:
         assert not result.ok
-    told = [*result.errors, *result.advice]
+    reported = [*result.errors, *result.advice]
     expected = lines_with(text, *named)
     assert expected
-    assert any(expected & set(each.lines) for each in told), result.summary()
-    for line in {line for each in told for line in each.lines[:1]}:
+    assert any(expected & set(each.lines) for each in reported), result.summary()
+    for line in {line for each in reported for line in each.lines[:1]}:
         assert re.search(rf"line(s)? .*\b{line}\b", result.summary())
 
 

@@ -116,7 +116,7 @@ def report(found: list[Judged], cccl: Cccl | None) -> Iterator[str]:
     elsewhere = sum(not each.by_line_table for each in edits)
     yield "An edited line of PTX is located where the diff names it, above the SASS that differs. Of the"
     yield f"{len(edits):,} edits {elsewhere} made differences that ptxas's line table puts at lines without a register"
-    yield "of the edited one (it moves constants, and folds shifts and comparisons). The other script knows no lines."
+    yield "of the edited one (it moves constants, and folds shifts and comparisons). The other script has no lines."
     yield ""
     yield "| generated change | pairs | reported | located | cccl: reported | located |"
     yield "|---|---:|---:|---:|---:|---:|"

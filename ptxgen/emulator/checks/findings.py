@@ -88,7 +88,7 @@ class Findings:
         self._kept: Counter[tuple[str, Severity]] = Counter()
         #: Whether of what was not kept all errors are of what is read.
         self._only_reads = True
-        #: Reads of what nothing has written, which may matter or not.
+        #: Suspect reads: of uninitialized data, which may be harmless.
         self.suspects = Suspects()
         self.names: Names | None = None
         #: Is called with each finding when it comes up.

@@ -49,7 +49,7 @@ class Operation:
     guard: Reader | None
     reads: frozenset[int]
     writes: frozenset[int]
-    #: The same for the check of registers that nothing has written, and what the guard reads.
+    #: The same for the check of uninitialized registers, and what the guard reads.
     use: Use
     guard_reads: frozenset[int]
     names: Names

@@ -126,7 +126,7 @@ class Why:
         found = self._history.last_global(address)
         if found is None:
             cut = f"; only the first {self._history.most} events were recorded" if self._history.truncated else ""
-            return root.add([Step(f"nothing of this launch is known to have written it{cut}")])
+            return root.add([Step(f"no recorded write of this launch{cut}")])
         return root.add([self._written(found, None, address - HEAP_BASE, _DEPTH)])
 
     # Memory.
@@ -176,7 +176,7 @@ class Why:
             offset = int(left[0]) * GRANULE + (byte if len(granules) == 1 else 0)
             found = self._history.last_shared(slot, offset, order)
             if found is None:
-                below.append(Step(f"{where}: nothing has written {offset:#x}"))
+                below.append(Step(f"{where}: {offset:#x} is uninitialized"))
                 break
             below.append(self._written(found, slot, offset, depth - 1))
             if isinstance(found, WorkAccess):
@@ -291,7 +291,7 @@ class Why:
         made = Step(f"{access} of tensor memory, {cell}")
         writers = self._history.tensor_writers(read.slot, lanes, columns, read.order)
         if not writers:
-            return [made.add([Step("nothing has written it")])]
+            return [made.add([Step("uninitialized")])]
         records = [self._history.works[each.work.number] for each in writers if each.work is not None]
         return [made.add(self._multiplied(records, depth - 1, adds=writers[0].accumulates))]
 
@@ -360,7 +360,7 @@ class Why:
             access = self._history.access(stores[-1].work.statement, thread.row, thread.order)
             below = self._registers(stores[-1].work.statement, 0.0, thread, depth - 1)
             return made.add([Step(str(access)).add(below)])
-        return made.add(self._multiplied(records, depth, adds=False) if records else [Step("nothing has written it")])
+        return made.add(self._multiplied(records, depth, adds=False) if records else [Step("uninitialized")])
 
     def _filled(self, reads: Sequence[tuple[WorkRecord, WorkAccess]], depth: int) -> Iterator[Step]:
         """The writers of what MMAs read of one region of shared memory: copies of one instruction together."""
@@ -383,7 +383,7 @@ class Why:
                     assert found.slots is not None
                     left = np.setdiff1d(left, found.offsets[found.mask & (found.slots == slot)] // GRANULE)
                 else:
-                    yield Step(f"nothing has written {self._machine.names.place('shared', offset)}")
+                    yield Step(f"{self._machine.names.place('shared', offset)} is uninitialized")
                     break
         for records in copies.values():
             yield self._copies(records, depth)

@@ -290,7 +290,7 @@ def test_active_lanes() -> None:
         assert found[first : first + 32].tolist() == [mask if bit else 0x55555555 for bit in odd]
 
 
-#: Lanes below 20 take numbers from a counter together: one adds their count, as its mask says, and tells the others.
+#: Lanes below 20 take numbers from a counter together: one adds their count, by its mask, and shuffles the sum to all.
 AGGREGATED = """
     .reg .b64 %data, %at; .reg .u32 %lane, %mask, %leader, %below, %count, %first, %rank; .reg .pred %p, %leads;
     ld.param.u64 %data, [data];

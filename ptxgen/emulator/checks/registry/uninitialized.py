@@ -1,4 +1,4 @@
-"""Reads of memory and registers that nothing has written."""
+"""Reads of uninitialized memory and registers."""
 
 from __future__ import annotations
 

@@ -510,7 +510,7 @@ class SharedAccesses(Observer):
             self._findings.report(
                 uninitialized.UNINITIALIZED_SHARED,
                 access.statement,
-                summary=f"{reader} reads {reader.place}, which nothing has written",
+                summary=f"{reader} reads {reader.place}, which is uninitialized",
                 rule=rule,
                 accesses=(reader,),
                 severity="advice" if behind else "error",

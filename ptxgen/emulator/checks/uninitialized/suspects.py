@@ -1,4 +1,4 @@
-"""Suspect reads: of what nothing has written, where that matters only if something depends on it (`rerun`)."""
+"""Suspect reads: of uninitialized data, where that matters only if something depends on it (`rerun`)."""
 
 from __future__ import annotations
 
