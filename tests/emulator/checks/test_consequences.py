@@ -107,8 +107,8 @@ def test_a_finding_as_data() -> None:
     report, _ = launch(body, block=64)
     (found,) = report.findings
     assert found.message == (
-        "uninitialized read: ld.shared (line 12, warp 0, CTA 0) reads data[2] (0x408), which nothing has "
-        f"written. (the same of 1 other warp)\nfix: {found.fix}"
+        "uninitialized read: ld.shared (line 12, warp 0, CTA 0) reads data[2] (0x408), which is "
+        f"uninitialized. (the same of 1 other warp)\nfix: {found.fix}"
     )
     access = found.to_json()["accesses"][0]
     assert [access[key] for key in ("role", "space", "address", "name")] == ["reader", "shared", 0x408, "data[2]"]
