@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -108,13 +109,17 @@ def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHED
     if (mutant.line, mutant.column) not in whole.executed:
         return Verdict(name, mutant, "unreached")
     text = mutant.applied(subject.text)
-    same = True
+    same, unordered = True, list[str]()
     for number, (schedule, seed) in enumerate(SCHEDULES[:schedules]):
-        verdict, result = _run(subject, mutant, text, whole, schedule, seed)
+        with all_pairs(unordered) if number and _only_orders(mutant) else nullcontext():
+            verdict, result = _run(subject, mutant, text, whole, schedule, seed)
         if verdict.fate != "survived":
             return verdict
         same = same and _digest(result) == whole.results[number]
-    fate = _survivor(subject, mutant, same=same)
+    if _only_orders(mutant):  # most are caught by the first schedule, which is why it compares no pairs at first
+        with all_pairs(unordered):
+            subject.run(text, subject.emulator(*SCHEDULES[0]))
+    fate = _survivor(mutant, unordered, same=same)
     for seed in MORE_SEEDS if fate == "survived" and not reason(name, mutant) else ():
         verdict, _ = _run(subject, mutant, text, whole, "random", seed)
         if verdict.fate != "survived":
@@ -156,23 +161,20 @@ def _run(
     return verdict("survived"), result
 
 
-def _survivor(subject: Subject, mutant: Mutant, *, same: bool) -> Fate:
-    """Whether an undetected mutant is equivalent; `same` says that its results have the same bits."""
+def _only_orders(mutant: Mutant) -> bool:
+    """Whether it changes which order there is, and nothing else."""
     if mutant.kind == "of a narrower scope":
-        orders = bool(_REACHES.match(mutant.instruction))
-    else:
-        orders = bool(_ORDERS.fullmatch(mutant.kind))
-        if not orders:
-            return "unused" if same else "survived"
-        orders = bool(_SYNCHRONIZES.match(mutant.instruction))
-    return "redundant" if orders and not _unordered(subject, mutant) else "survived"
+        return bool(_REACHES.match(mutant.instruction))
+    return bool(_ORDERS.fullmatch(mutant.kind) and _SYNCHRONIZES.match(mutant.instruction))
 
 
-def _unordered(subject: Subject, mutant: Mutant) -> list[str]:
-    """Pairs of conflicting accesses to shared memory that nothing in the mutant orders, under all schedules."""
-    text = mutant.applied(subject.text)
-    with all_pairs() as unordered:
-        for schedule, seed in SCHEDULES:
-            subject.run(text, subject.emulator(schedule, seed))
-    of_lanes = "bar.warp" in mutant.instruction
-    return [each for each in unordered if of_lanes or not each.startswith(STRONG)]
+def _survivor(mutant: Mutant, unordered: list[str], *, same: bool) -> Fate:
+    """Whether an undetected mutant is equivalent: from the pairs of conflicting accesses to shared memory that nothing
+    orders, under all schedules; `same` says that its results have the same bits.
+    """
+    if _only_orders(mutant):
+        of_lanes = "bar.warp" in mutant.instruction
+        return "survived" if any(of_lanes or not each.startswith(STRONG) for each in unordered) else "redundant"
+    if mutant.kind == "of a narrower scope" or _ORDERS.fullmatch(mutant.kind):
+        return "survived"
+    return "unused" if same else "survived"

@@ -59,21 +59,34 @@ class AllPairs(SharedAccesses):
         writes: bool,
         racing: Any = None,
     ) -> None:
-        """Compare an access by `actor`, with the vector clock of warp `row`, with all earlier ones; record it."""
+        """Compare an access by `actor`, with the vector clock of warp `row`, with all earlier ones; record it.
+
+        What is ordered before a write is compared no more: whatever is ordered after the write is ordered after that
+        too, and the rest is compared with the write.
+        """
         observed = self._happens_before.observed[row]
         touched = np.broadcast_to(np.asarray(masks, np.int64), granules.shape).tolist()
         fighting = touched if racing is None else np.asarray(racing, np.int64).tolist()
         for granule, mask, bites in zip(granules.tolist(), touched, fighting, strict=True):
             history = self._history.setdefault((slot, granule), {})
-            for ((other, clock), wrote), (bytes, at) in history.items():
-                if not (writes or wrote) or not bytes & bites or (other == row and clock != PENDING):
+            overwritten: list[tuple[_Actor, bool]] = []
+            for key, (bytes, at) in history.items():
+                (other, clock), wrote = key
+                conflicts = (writes or wrote) and bytes & bites
+                if not (conflicts or writes):
                     continue
                 if other < 0:
                     ordered = clock in observed.operations or clock not in self._happens_before.operations
+                elif clock == PENDING:
+                    ordered = False
                 else:
-                    ordered = clock != PENDING and self._happens_before.has_observed(row, other, clock)
-                if not ordered:
+                    ordered = other == row or self._happens_before.has_observed(row, other, clock)
+                if conflicts and not ordered:
                     self.unordered.append(f"lines {at} and {line} at unit {granule}")
+                if writes and ordered and not bytes & ~mask:
+                    overwritten.append(key)
+            for key in overwritten:
+                del history[key]
             before, _ = history.get((actor, writes), (0, 0))
             history[actor, writes] = before | mask, line
 
@@ -138,13 +151,17 @@ class _Bytes:
     """Which lanes of a warp have loaded and stored each byte of shared memory in an interval."""
 
     def __init__(self, size: int) -> None:
-        self._size, self._interval = size, -1
-        self._loads = self._stores = np.zeros(0, np.uint32)
+        self._interval = -1
+        self._loads, self._stores = np.zeros(size, np.uint32), np.zeros(size, np.uint32)
+        self._touched: list[NDArray[np.int64]] = []
 
     def conflict(self, interval: int, places: NDArray[np.int64], lanes: NDArray[np.int64], *, writes: bool) -> bool:
         """Lanes access bytes (indices over all slots), one lane for each: whether others have, and one writes."""
         if self._interval != interval:
-            self._interval, self._loads, self._stores = interval, *(np.zeros(self._size, np.uint32) for _ in range(2))
+            for touched in self._touched:
+                self._loads[touched] = self._stores[touched] = 0
+            self._interval, self._touched = interval, []
+        self._touched.append(places)
         bits = np.uint32(1) << lanes.astype(np.uint32)
         against = self._stores[places] | (self._loads[places] if writes else np.uint32(0))
         np.bitwise_or.at(self._stores if writes else self._loads, places, bits)
@@ -220,9 +237,9 @@ class AllInstructions(SharedInstructions):
 
 
 @contextlib.contextmanager
-def all_pairs() -> Iterator[list[str]]:
-    """Launches in this context compare all pairs; gives what nothing orders."""
-    unordered: list[str] = []
+def all_pairs(unordered: list[str] | None = None) -> Iterator[list[str]]:
+    """Launches in this context compare all pairs; adds what nothing orders to the list, and gives it."""
+    unordered = [] if unordered is None else unordered
     made = type("AllPairs", (AllPairs,), {"unordered": unordered})
     lanes = type("AllLanes", (AllLanes,), {"unordered": unordered})
     with (
