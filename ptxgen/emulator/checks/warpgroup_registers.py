@@ -54,9 +54,9 @@ class WarpgroupRegisters(Observer):
 
     def _warpgroup(self, row: int) -> range:
         """The warps of a warp's warpgroup."""
-        warp = row % self._warps_per_cta
-        first = warp - warp % _WARPS
-        return range(row - warp + first, row - warp + min(first + _WARPS, self._warps_per_cta))
+        warp_id = row % self._warps_per_cta
+        first = warp_id - warp_id % _WARPS
+        return range(row - warp_id + first, row - warp_id + min(first + _WARPS, self._warps_per_cta))
 
     def _compare(self, rows: Sequence[int]) -> None:
         """Find warps that have exited without a setmaxnreg that others of their warpgroup have executed."""

@@ -369,8 +369,8 @@ class Provenance(Observer):
         role: Role = "writer"
         slot = int(self.machine.row_slot[row])
         lanes = None if lane is None else 1 << lane
-        warp = row % self.machine.warps_per_cta
-        return Access(role, statement.line, statement.text.strip(), warp, lanes, self.cta(slot, order))
+        warp_id = row % self.machine.warps_per_cta
+        return Access(role, statement.line, statement.text.strip(), warp_id, lanes, self.cta(slot, order))
 
     def writer_of_global(self, address: int) -> Write | None:
         """The last writer of a byte of global memory; None if the launch has not written it."""

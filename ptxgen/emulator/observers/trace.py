@@ -179,9 +179,9 @@ class Trace(Observer):
         found = self._rows.get(row)
         if found is None:
             assert self._machine is not None
-            warp = row % self._machine.warps_per_cta
-            role = f" ({self.roles[warp]})" if warp in self.roles else ""
-            found = self._track(self._machine.cta_name(int(self._machine.row_slot[row])), f"warp {warp}{role}")
+            warp_id = row % self._machine.warps_per_cta
+            role = f" ({self.roles[warp_id]})" if warp_id in self.roles else ""
+            found = self._track(self._machine.cta_name(int(self._machine.row_slot[row])), f"warp {warp_id}{role}")
             self._rows[row] = found
         return found
 

@@ -126,11 +126,11 @@ def _exited(scheduler: Scheduler, slot: int) -> str:
 
 
 def _who(scheduler: Scheduler, rows: list[int]) -> str:
-    warps = scheduler.machine.warps_per_cta
-    slot = rows[0] // warps
-    others = len({row // warps for row in rows}) - 1
+    per_cta = scheduler.machine.warps_per_cta
+    slot = rows[0] // per_cta
+    others = len({row // per_cta for row in rows}) - 1
     more = f", and warps of {others} other CTA{'s' if others > 1 else ''}" if others else ""
-    here = _warps(row % warps for row in rows if row // warps == slot).capitalize()
+    here = _warps(row % per_cta for row in rows if row // per_cta == slot).capitalize()
     return f"{here} of {scheduler.machine.cta_name(slot)}{more}"
 
 
@@ -260,9 +260,9 @@ def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
 
 def _no_sender_left(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
     """Whether every warp of the CTA has exited or waits for this object, so that none issues the missing copy."""
-    warps = scheduler.machine.warps_per_cta
+    per_cta = scheduler.machine.warps_per_cta
     waiting = {row for row, _, _ in scheduler.warps.waits.get(("mbarrier", slot, barrier.address), ())}
-    rows = range(slot * warps, (slot + 1) * warps)
+    rows = range(slot * per_cta, (slot + 1) * per_cta)
     return all(row in waiting or scheduler.warps.current[row] == EXITED for row in rows)
 
 

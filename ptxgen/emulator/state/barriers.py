@@ -125,11 +125,11 @@ class CtaBarriers:
 
     def _complete_at_once(self, group: Group, name: int, threads: int | None) -> bool:
         """Whether whole CTAs arrive together, so that no warp waits."""
-        machine, rows, warps = self._machine, group.indices, self._machine.warps_per_cta
-        if len(rows) % warps or threads not in (None, 32 * warps):
+        machine, rows, per_cta = self._machine, group.indices, self._machine.warps_per_cta
+        if len(rows) % per_cta or threads not in (None, 32 * per_cta):
             return False
-        slots = machine.row_slot[rows[::warps]]
-        if (rows.reshape(-1, warps) != (slots * warps)[:, None] + np.arange(warps)).any():
+        slots = machine.row_slot[rows[::per_cta]]
+        if (rows.reshape(-1, per_cta) != (slots * per_cta)[:, None] + np.arange(per_cta)).any():
             return False
         present = machine.present[group.rows]
         if not present.all() if group.mask is None else (present != group.mask).any():

@@ -190,17 +190,17 @@ class Machine:
 
     def begin_clusters(self, residents: Sequence[int], numbers: Sequence[int]) -> None:
         """Put clusters of the grid, by number, into the slots of resident ones."""
-        clusters, warps = self.clusters, self.warps_per_cta
+        clusters, per_cta = self.clusters, self.warps_per_cta
         ctas = clusters.ctas(numbers)
         slots = (np.array(residents, np.int64)[:, None] * clusters.size + np.arange(clusters.size)).ravel()
-        rows = (slots[:, None] * warps + np.arange(warps)).ravel()
-        self.cta[rows] = np.repeat(ctas, warps, axis=0)
+        rows = (slots[:, None] * per_cta + np.arange(per_cta)).ravel()
+        self.cta[rows] = np.repeat(ctas, per_cta, axis=0)
         self.present[rows] = self.live[rows]
         if self.register_pool is not None:
             self.register_pool.begin(slots, rows)
         used = slots[self.cta_number[slots] >= 0]
         if len(used):
-            self._clear(used, (used[:, None] * warps + np.arange(warps)).ravel())
+            self._clear(used, (used[:, None] * per_cta + np.arange(per_cta)).ravel())
         x, y, _ = self.shape.grid
         self.cta_number[slots] = ctas[:, 0] + x * (ctas[:, 1] + y * ctas[:, 2])
         self.events.ctas_begin(slots)

@@ -121,8 +121,8 @@ class RegisterPool:
         """The registers of the warps of a warp's CTA: `warps 0, 1 hold 40, warps 2, 3 hold 128`."""
         first = row - row % self._warps
         by_count: dict[int, list[int]] = {}
-        for warp, count in enumerate(self.count[first : first + self._warps].tolist()):
-            by_count.setdefault(count, []).append(warp)
+        for warp_id, count in enumerate(self.count[first : first + self._warps].tolist()):
+            by_count.setdefault(count, []).append(warp_id)
         return ", ".join(
             f"warps {', '.join(map(str, warps))} hold {count}" if len(warps) > 1 else f"warp {warps[0]} holds {count}"
             for count, warps in by_count.items()

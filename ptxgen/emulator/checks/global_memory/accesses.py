@@ -306,8 +306,8 @@ class GlobalAccesses(Observer):
         return suspect
 
     def _of_same_cta(self, events: Events, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        warps = self._happens_before.warps
-        return self._events.actor[events] // warps == (self._happens_before.actors(rows) // warps)[:, None, None]
+        per_cta = self._happens_before.warps
+        return self._events.actor[events] // per_cta == (self._happens_before.actors(rows) // per_cta)[:, None, None]
 
     def _compare(
         self,

@@ -77,8 +77,8 @@ class BarrierUses(Observer):
 
     def _require_all(self, slot: int, name: int, statement: Instruction, row: int) -> None:
         """Advise that whole warps have exited which a barrier of all threads may wait for."""
-        warps = self._happens_before.warps
-        rows = slice(slot * warps, (slot + 1) * warps)
+        per_cta = self._happens_before.warps
+        rows = slice(slot * per_cta, (slot + 1) * per_cta)
         gone = np.flatnonzero(self._live[rows].any(axis=1) & ~self._present[rows].any(axis=1))
         if len(gone):
             waiter = self._findings.access("waiter", statement, row)

@@ -257,9 +257,9 @@ class HappensBefore(Observer):
 
     def member_name(self, row: int, member: int) -> str:
         """A warp of a cluster, as another (`row`) of it sees it."""
-        rank, warp = divmod(member, self.warps)
+        rank, warp_id = divmod(member, self.warps)
         own = row % self.members // self.warps
-        return f"warp {warp}" if rank == own else f"warp {warp} of the CTA of rank {rank}"
+        return f"warp {warp_id}" if rank == own else f"warp {warp_id} of the CTA of rank {rank}"
 
     # Synchronization.
 
@@ -431,8 +431,8 @@ class HappensBefore(Observer):
 
     def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
         """As `barrier` for all warps of each of these CTAs."""
-        warps = np.arange(self.warps)
-        rows = (slots * self.warps)[:, None] + warps
+        warp_ids = np.arange(self.warps)
+        rows = (slots * self.warps)[:, None] + warp_ids
         self._intervals_end(rows.ravel().tolist())
         for cta in rows.tolist():
             given = [self.observed[row] for row in cta]
@@ -449,9 +449,9 @@ class HappensBefore(Observer):
                         observed.operations |= together
         clocks = self.clocks[rows]
         own = rows % self.members
-        mine = clocks[np.arange(len(rows))[:, None], warps, own] + 1
+        mine = clocks[np.arange(len(rows))[:, None], warp_ids, own] + 1
         clocks[:] = clocks.max(axis=1, keepdims=True)
-        clocks[np.arange(len(rows))[:, None], warps, own] = mine
+        clocks[np.arange(len(rows))[:, None], warp_ids, own] = mine
         self.clocks[rows] = clocks
         self.scopes.together(rows)
         self.lanes_converge(rows.ravel(), released=True)

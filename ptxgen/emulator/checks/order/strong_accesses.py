@@ -397,13 +397,13 @@ class StrongAccesses(Observer):
             accesses.level,
             accesses.statement,
         )
-        warps = happens_before.warps
+        per_cta = happens_before.warps
         for position, actor in enumerate(accesses.actors):
             now = _Touch(actor, accesses.clocks[position], level, accesses.writes, statement)
             for word in accesses.of(position):
                 before = touched.get(word)
                 touched[word] = now
-                if rows is None or before is None or before.actor // warps == actor // warps:
+                if rows is None or before is None or before.actor // per_cta == actor // per_cta:
                     continue
                 needed = CLUSTER if before.actor // happens_before.members == actor // happens_before.members else GPU
                 narrow = min(level, before.level)

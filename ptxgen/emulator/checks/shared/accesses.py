@@ -224,8 +224,8 @@ class SharedAccesses(Observer):
         them: `rows[at]` accesses each of `granules`. False where something is to be reported, and the caller checks
         them one by one; nothing is kept then.
         """
-        slots, warps = rows // self._happens_before.warps, rows % self._happens_before.warps
-        slot, warp = slots[at], warps[at]
+        slots, warp_ids = rows // self._happens_before.warps, rows % self._happens_before.warps
+        slot, warp_id = slots[at], warp_ids[at]
         place = slot * self.written.shape[1] + granules
         writes, racing = changed is not None, masks if changed is None else changed
         kinds = (self.stores, self.loads) if writes else (self.stores,)
@@ -247,26 +247,26 @@ class SharedAccesses(Observer):
         own = first[:, None] + np.arange(self._happens_before.warps)
         observed, each = self._happens_before.clocks[rows[:, None], own], np.arange(len(rows))
         if self.strong_stores.any_unordered(
-            slot, (first + warps)[at], granules, racing, self._happens_before.clocks[rows], at
+            slot, (first + warp_ids)[at], granules, racing, self._happens_before.clocks[rows], at
         ):
             return False
-        if (self.stores.latest[slots, first + warps] == PENDING).any():
-            pending = self.stores.clock[slot, warp, granules] == PENDING
-            if (pending & ((self.stores.mask[slot, warp, granules] & masks) != 0)).any():
+        if (self.stores.latest[slots, first + warp_ids] == PENDING).any():
+            pending = self.stores.clock[slot, warp_id, granules] == PENDING
+            if (pending & ((self.stores.mask[slot, warp_id, granules] & masks) != 0)).any():
                 return False
         for kind in kinds:
             late = kind.latest[slots[:, None], own] > observed
-            late[each, warps] = False
+            late[each, warp_ids] = False
             if late.any():
                 hit = (kind.clock[slot, :, granules] > observed[at]) & (
                     (kind.mask[slot, :, granules] & racing[:, None]) != 0
                 )
-                hit[np.arange(len(at)), warp] = False
+                hit[np.arange(len(at)), warp_id] = False
                 if hit.any():
                     return False
         clocks = self._happens_before.intervals(rows)[at]
         self._happens_before.statements[statement.line] = statement
-        (self.stores if writes else self.loads).add_own(slot, warp, granules, masks, clocks, statement.line)
+        (self.stores if writes else self.loads).add_own(slot, warp_id, granules, masks, clocks, statement.line)
         if writes:
             if fresh:
                 np.bitwise_or.at(written, place, masks)
@@ -401,7 +401,7 @@ class SharedAccesses(Observer):
                 row, slot = divmod(pair, len(self.written))
                 touched = granules_of(inside[(rows == row) & (slots == slot)], size)
                 self._require_written(replace(access, slot=slot), row, slot, *touched)
-        warps = rows % self._happens_before.members
+        members = rows % self._happens_before.members
         if writes:
             begins = np.flatnonzero(starts(at)).tolist()
             for begin, end in zip(begins, [*begins[1:], len(at)], strict=True):
@@ -410,9 +410,9 @@ class SharedAccesses(Observer):
                 self.stores.forget(slot, touched, bits)
                 self._overwritten(slot, touched, bits)
             clocks = self._happens_before.intervals(rows)
-            self.strong_stores.add(slots, warps, inside, size, clocks, changing, access.statement.line)
+            self.strong_stores.add(slots, members, inside, size, clocks, changing, access.statement.line)
         if observes:
-            self.strong_stores.observe(slots, warps, inside, size)
+            self.strong_stores.observe(slots, members, inside, size)
 
     def _strong_races(
         self,
@@ -433,8 +433,8 @@ class SharedAccesses(Observer):
         actors, owners = pairs // memories, pairs % memories
         late = np.zeros(len(pairs), np.bool_)
         if numbers:
-            warps, at = np.unique(rows, return_inverse=True)
-            late |= not all(self._over(each, warps, at) for each in numbers)
+            distinct_warps, at = np.unique(rows, return_inverse=True)
+            late |= not all(self._over(each, distinct_warps, at) for each in numbers)
         late |= self.stores.latest[owners, actors % members] == PENDING
         for accesses in (self.stores, self.loads) if writes else (self.stores,):
             newer = accesses.latest[owners] > self._happens_before.clocks[actors]

@@ -88,11 +88,11 @@ class SharedRaces:
                 plain = ~np.isin(table.line[at, granules], list(self.copy_lines))
                 bytes = np.broadcast_to(masks, granules.shape)[plain]
                 late += accesses.unordered(slot, row - first, granules[plain], bytes, clocks)
-        for warp, line, clock, at in late:
-            if clock != int(observed.clocks[warp]) or line in self.copy_lines:
+        for member, line, clock, at in late:
+            if clock != int(observed.clocks[member]) or line in self.copy_lines:
                 continue
             found = self._found(access, row, "reads", at)
-            other = self._happens_before.party("writer", line, row, warp, at)
+            other = self._happens_before.party("writer", line, row, member, at)
             self._findings.report(
                 races.SHARED_RACE,
                 access.statement,
@@ -173,11 +173,11 @@ class SharedRaces:
         what = "load" if loads else "store"
         happens_before = self._happens_before
         late = accesses.unordered(slot, row % happens_before.members, granules, masks, observed.clocks)
-        for warp, line, clock, at in late:
+        for member, line, clock, at in late:
             copied = clock == PENDING and line in self.copy_lines
             found = self._found(access, row, verb, at)
-            other = happens_before.party("reader" if loads else "writer", line, row, warp, at)
-            actor = row - row % happens_before.members + warp
+            other = happens_before.party("reader" if loads else "writer", line, row, member, at)
+            actor = row - row % happens_before.members + member
             excuse = self._excuse(access, accesses, line, loads=loads)
             side = "" if excuse else happens_before.unfenced_side(row, actor, clock)
             if side:
@@ -196,8 +196,8 @@ class SharedRaces:
                     severity="advice",
                 )
                 continue
-            by_mma = excuse or self._ordered_by_mma(access, row, what, warp, clock, observed)
-            event = Event(member=warp, clock=clock)
+            by_mma = excuse or self._ordered_by_mma(access, row, what, member, clock, observed)
+            event = Event(member=member, clock=clock)
             why, parity = "", False
             if not by_mma:
                 why, parity = self._waits.why(row, event, reads=verb == "reads", by=access.number)
@@ -234,15 +234,15 @@ class SharedRaces:
         return ""
 
     def _ordered_by_mma(
-        self, access: AsyncOperation, row: int, what: str, warp: int, clock: int, observed: VectorClock
+        self, access: AsyncOperation, row: int, what: str, member: int, clock: int, observed: VectorClock
     ) -> str:
         """The rule where a wgmma.mma_async that a warpgroup issues together orders another warp's access, or empty."""
-        if what == "load" and self._happens_before.before_mma(row, observed, warp, clock):
+        if what == "load" and self._happens_before.before_mma(row, observed, member, clock):
             return (
                 "The reader has not synchronized with this warp; only another warp of its warpgroup has, after a "
                 "wgmma.mma_async"
             )
-        if what == "store" and access.what.startswith("wgmma") and self._happens_before.same_warpgroup(row, warp):
+        if what == "store" and access.what.startswith("wgmma") and self._happens_before.same_warpgroup(row, member):
             return (
                 "The warps of the warpgroup have not synchronized; only the wgmma.mma_async, which all of them issue, "
                 "comes after the store"
@@ -270,11 +270,11 @@ class SharedRaces:
         if wide is None:
             return
         late = accesses.unordered(slot, row % happens_before.members, granules, masks, wide[0])
-        for warp, line, clock, at in late:
-            if clock <= observed[warp] and (pair or line not in self.copy_lines):
-                narrow = "wait" if wide[1, warp] >= clock else "arrival"
+        for member, line, clock, at in late:
+            if clock <= observed[member] and (pair or line not in self.copy_lines):
+                narrow = "wait" if wide[1, member] >= clock else "arrival"
                 found = self._found(access, row, verb, at)
-                other = self._happens_before.party("reader" if what == "load" else "writer", line, row, warp, at)
+                other = self._happens_before.party("reader" if what == "load" else "writer", line, row, member, at)
                 self._findings.report(
                     races.NARROW_SCOPE,
                     access.statement,

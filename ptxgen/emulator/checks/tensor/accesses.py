@@ -134,8 +134,8 @@ class TensorAccesses(OrderListener, Observer):
                 )
         if self._fences.unfenced:
             loaded = self.reader_clock[slot][..., span].max(axis=(1, 2), initial=0)
-            for warp in np.flatnonzero(loaded):
-                reader, latest = slot * self._happens_before.warps + int(warp), int(loaded[warp])
+            for warp_id in np.flatnonzero(loaded):
+                reader, latest = slot * self._happens_before.warps + int(warp_id), int(loaded[warp_id])
                 if reader != row and (reader, latest) in self._fences.unfenced:
                     at = self._load_of(reader, latest, columns)
                     self._advise_fence_before(row, reader, at, operation.what, operation.statement)
@@ -205,13 +205,13 @@ class TensorAccesses(OrderListener, Observer):
         mine = np.resize(reached.reshape(-1, _HALVES), (self._happens_before.warps, _HALVES))
         clocks = self.reader_clock[slot][..., columns.start : columns.stop].max(axis=2, initial=0)
         latest = np.where(mine, clocks, 0).max(axis=1, initial=0)
-        for warp in np.flatnonzero(
+        for warp_id in np.flatnonzero(
             latest > self._happens_before.of_cta(slot, self._happens_before.observed[row].for_tensor_memory)
         ):
-            reader, pending = slot * self._happens_before.warps + int(warp), latest[warp] == PENDING
+            reader, pending = slot * self._happens_before.warps + int(warp_id), latest[warp_id] == PENDING
             if pending or reader != row:
-                load = self._load_of(reader, int(latest[warp]), columns)
-                yield reader, load, Event(member=reader % self._happens_before.members, clock=int(latest[warp]))
+                load = self._load_of(reader, int(latest[warp_id]), columns)
+                yield reader, load, Event(member=reader % self._happens_before.members, clock=int(latest[warp_id]))
 
     def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
         operation, row = self._happens_before.operations[work.number], work.row
@@ -314,7 +314,7 @@ class TensorAccesses(OrderListener, Observer):
         self._race(writer, other, operation.statement, row, Event(earlier.number), what, missing, fix)
 
     def tensor_read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
-        slot, warp = divmod(row, self._happens_before.warps)
+        slot, warp_id = divmod(row, self._happens_before.warps)
         span = slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
         if writers[0] == 0:
@@ -352,7 +352,7 @@ class TensorAccesses(OrderListener, Observer):
             else:
                 self._advise_fence(row, earlier, "load", statement)
         self._used = True
-        self.reader_clock[slot, warp, [band % _HALVES for band in bands], span] = PENDING
+        self.reader_clock[slot, warp_id, [band % _HALVES for band in bands], span] = PENDING
         self._remember_load(row, PENDING, columns, statement)
 
     def _remember_load(self, row: int, clock: int, columns: range, statement: Statement) -> None:
@@ -397,13 +397,13 @@ class TensorAccesses(OrderListener, Observer):
         )
 
     def tensor_loads_awaited(self, row: int, loads: Sequence[TensorLoad]) -> None:
-        slot, warp = divmod(row, self._happens_before.warps)
+        slot, warp_id = divmod(row, self._happens_before.warps)
         clock = self._happens_before.clock(row)
         if row in self._suspects:
             self._report_suspects(row, {column for load in loads for column in load.columns})
         for load in loads:
             halves, columns = [band % _HALVES for band in load.bands], load.columns
-            self.reader_clock[slot, warp, halves, columns.start : columns.stop] = clock
+            self.reader_clock[slot, warp_id, halves, columns.start : columns.stop] = clock
             self._remember_load(row, clock, columns, load.statement)
         if loads:
             self._fences.accessed(row, [(row, clock)])

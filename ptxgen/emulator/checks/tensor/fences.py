@@ -12,13 +12,13 @@ from ptxgen.emulator.observer import Observer
 
 
 class TensorFences(OrderListener, Observer):
-    """What fences before and after synchronization of threads cover, for `rows` warps in CTAs of `warps`.
+    """What fences before and after synchronization of threads cover, for `rows` warps, `per_cta` of them in a CTA.
 
     An access is a load (row, interval) or a store (number of the operation).
     """
 
-    def __init__(self, rows: int, warps: int) -> None:
-        self._warps = warps
+    def __init__(self, rows: int, per_cta: int) -> None:
+        self._per_cta = per_cta
         #: Accesses of each warp since its last synchronization, and those after which it has synchronized without a
         #: tcgen05.fence::before_thread_sync: by warp, and all of them.
         self._fresh: dict[int, set[object]] = {}
@@ -28,7 +28,7 @@ class TensorFences(OrderListener, Observer):
         self.observed: list[set[int]] = [set() for _ in range(rows)]
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
-        for row in (slots[:, None] * self._warps + np.arange(self._warps)).ravel().tolist():
+        for row in (slots[:, None] * self._per_cta + np.arange(self._per_cta)).ravel().tolist():
             if self.observed[row]:
                 self.observed[row] = set()
             if self._fresh or self._leaked:

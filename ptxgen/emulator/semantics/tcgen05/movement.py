@@ -70,9 +70,9 @@ def _reach(
     machine: Machine, row: int, place: int, shape: str, cells: Cells, statement: syntax.Instruction
 ) -> tuple[int, int]:
     """The lane and column at which a warp's load or store begins. Raises MemoryFault where the warp may not reach."""
-    warp = row % machine.warps_per_cta
+    warp_id = row % machine.warps_per_cta
     lane, column = split_address(place)
-    quarter = WARP_LANES * (warp % 4)
+    quarter = WARP_LANES * (warp_id % 4)
     starts = (0,) if shape == "32x32b" else (0, 16)
     if LANES <= lane < 2 * LANES:  # a pair's second CTA, by the rows of D: fact tmem-lane-field
         access = machine.findings.access("accessor", statement, row, space="tensor", address=place)
@@ -90,7 +90,7 @@ def _reach(
     if lane & ~31 not in (0, quarter) or lane & 31 not in starts:  # fact tmem-lane-field
         raise MemoryFault(
             tcgen05_checks.TMEM_LANE_RIGHTS,
-            f"{statement.opcode.partition('.sync')[0]} of warp {warp} begins on lane {lane}",
+            f"{statement.opcode.partition('.sync')[0]} of warp {warp_id} begins on lane {lane}",
             rule=f"The warp reaches lanes {quarter}-{quarter + 31}, with .{shape} from lane "
             f"{' or '.join(str(quarter + start) for start in starts)}",
         )
