@@ -75,16 +75,96 @@ def test_gradients_are_those_of_matmul(torch: Any, gemm: Any) -> None:
         torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=0)
 
 
-def test_it_keeps_the_rules_of_custom_ops(torch: Any, gemm: Any) -> None:
-    a, b = torch.randn(16, 16, dtype=torch.bfloat16), torch.randn(16, 24, dtype=torch.bfloat16)
-    a.requires_grad_()
-    tests = ("test_schema", "test_faketensor", "test_autograd_registration")
-    torch.library.opcheck(torch.ops.ptxgen.gemm, (a, b, None, torch.float32), test_utils=tests)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_gradients_are_near_those_in_float64(torch: Any, gemm: Any, dtype: str) -> None:
+    """Each number is off by the rounding of the result and, of float32, of its operands to tf32 (10 bits each)."""
+    torch.manual_seed(4)
+    kind = getattr(torch, dtype)
+    x, weight, bias, given = (torch.randn(*shape).to(kind) for shape in ((24, 40), (33, 40), (33,), (24, 33)))
+    ours = [each.clone().requires_grad_() for each in (x, weight, bias)]
+    gemm(ours[0], ours[1].t(), bias=ours[2]).backward(given)
+    theirs = [each.double().requires_grad_() for each in (x, weight, bias)]
+    (theirs[0] @ theirs[1].t() + theirs[2]).backward(given.double())
+    x, weight, given = x.double().abs(), weight.double().abs(), given.double().abs()
+    size = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-9}[dtype]
+    for mine, exact, terms in zip(ours, theirs, (given @ weight, given.t() @ x, given.sum(0)), strict=True):
+        assert mine.grad.dtype == kind
+        assert bool(((mine.grad.double() - exact.grad).abs() <= size * terms).all())
+
+
+def test_float8_has_no_gradient(torch: Any, gemm: Any) -> None:
+    a = torch.ones(16, 16, requires_grad=True)
+    c = gemm(a.to(torch.float8_e4m3fn), torch.ones(16, 16).to(torch.float8_e4m3fn))
+    with pytest.raises(NotImplementedError, match=r"gradients for A and B of .*, not of torch.float8_e4m3fn"):
+        c.sum().backward()
+
+
+@pytest.mark.parametrize(("dtype", "out"), [("bfloat16", "float32"), ("float32", "float32"), ("int8", "int32")])
+def test_it_keeps_the_rules_of_custom_ops(torch: Any, gemm: Any, dtype: str, out: str) -> None:
+    """Schema, fake tensors, autograd, and tracing with dynamic sizes."""
+    kind = getattr(torch, dtype)
+    a, b = torch.randn(24, 16).mul(3).to(kind).t(), torch.randn(24, 24).mul(3).to(kind)
+    if kind.is_floating_point:
+        a.requires_grad_()
+        b.requires_grad_()
+    found = torch.library.opcheck(torch.ops.ptxgen.gemm, (a, b, None, getattr(torch, out)))
+    assert len(found) == 4
+    assert set(found.values()) == {"SUCCESS"}
+
+
+def test_tensors_without_values(torch: Any, gemm: Any) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode  # pyright: ignore[reportMissingImports]
 
+    a, b = torch.randn(2, 16, 16, dtype=torch.bfloat16), torch.randn(16, 24, dtype=torch.bfloat16)
     with FakeTensorMode() as mode:
         made = gemm(mode.from_tensor(a), mode.from_tensor(b))
-    assert (tuple(made.shape), made.dtype) == ((16, 24), torch.bfloat16)
+    assert (tuple(made.shape), made.dtype) == ((2, 16, 24), torch.bfloat16)
+    made = gemm(
+        torch.empty(16, 16, dtype=torch.int8, device="meta"), torch.empty(16, 24, dtype=torch.int8, device="meta")
+    )
+    assert (tuple(made.shape), made.dtype, made.device.type) == ((16, 24), torch.int32, "meta")
+
+
+def test_it_is_compiled_in_one_graph(torch: Any, gemm: Any) -> None:
+    def layer(x: Any, weight: Any, bias: Any) -> Any:
+        return torch.relu(gemm(x, weight.t(), bias=bias)).sum()
+
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    given = [torch.randint(-4, 5, shape).bfloat16() for shape in ((8, 16), (24, 16), (24,))]
+    ours, theirs = ([each.clone().requires_grad_() for each in given] for _ in range(2))
+    got, expected = compiled(*ours), layer(*theirs)
+    assert got.item() == expected.item()
+    got.backward()
+    expected.backward()
+    for mine, other in zip(ours, theirs, strict=True):
+        assert torch.equal(mine.grad, other.grad)
+
+
+def test_autocast_is_that_of_matmul(torch: Any, gemm: Any) -> None:
+    x, weight = torch.randint(-4, 5, (8, 16)).float(), torch.randint(-4, 5, (16, 24)).float().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        made, expected = gemm(x.bfloat16(), weight), x @ weight
+        with pytest.raises(ValueError, match=r"not torch\.float64"):
+            gemm(x.double(), weight.double())
+    assert made.dtype == expected.dtype == torch.bfloat16
+    assert torch.equal(made, expected)
+    made.sum().backward()
+    assert weight.grad.dtype == torch.float32
+    assert torch.equal(weight.grad, x.sum(0)[:, None].expand(16, 24))
+
+
+@pytest.mark.parametrize("view", ["sliced", "strided", "expanded", "offset", "reversed"])
+def test_views(torch: Any, gemm: Any, view: str) -> None:
+    x = torch.randint(-4, 5, (32, 80)).to(torch.float16)
+    a = {
+        "sliced": x[3:11, 5:29],
+        "strided": x[:8, ::2][:, :24],
+        "expanded": x[:1, :24].expand(8, 24),
+        "offset": x.flatten()[1:193].view(8, 24),
+        "reversed": x[:8, :24].flip(0).t().contiguous().t(),
+    }[view]
+    b = torch.randint(-4, 5, (24, 17)).to(torch.float16)
+    assert torch.equal(gemm(a, b).float(), a.float() @ b.float())
 
 
 def test_plans_and_kernels_are_made_once(torch: Any, gemm: Any) -> None:
@@ -98,8 +178,13 @@ def test_plans_and_kernels_are_made_once(torch: Any, gemm: Any) -> None:
 
 
 def test_nothing_to_multiply(torch: Any, gemm: Any) -> None:
-    made = gemm(torch.ones(3, 0), torch.ones(0, 4), bias=torch.full((4,), 2.0))
+    a, b = torch.ones(3, 0, requires_grad=True), torch.ones(0, 4)
+    made = gemm(a, b, bias=torch.full((4,), 2.0))
     assert made.tolist() == [[2.0] * 4] * 3
+    made.sum().backward()
+    assert a.grad.shape == (3, 0)
+    assert gemm(torch.ones(0, 5, 8), torch.ones(8, 4)).shape == (0, 5, 4)
+    assert gemm(torch.ones(5, 8), torch.ones(8, 0)).shape == (5, 0)
 
 
 def test_what_is_refused(torch: Any, gemm: Any) -> None:
@@ -110,6 +195,12 @@ def test_what_is_refused(torch: Any, gemm: Any) -> None:
         gemm(zeros(3, 4), zeros(5, 6))
     with pytest.raises(ValueError, match=r"of one type of .*, not torch.bfloat16 and torch.float16"):
         gemm(zeros(3, 4), zeros(4, 6, dtype=torch.float16))
+    with pytest.raises(ValueError, match=r"A of shape .*, not \(4,\) and \(4, 6\)"):
+        gemm(zeros(4), zeros(4, 6))
+    with pytest.raises(ValueError, match=r"A is on cpu, B on meta; gemm takes tensors of one device"):
+        gemm(zeros(3, 4), zeros(4, 6).to("meta"))
+    with pytest.raises(TypeError, match=r"gemm takes torch tensors, not list and Tensor"):
+        gemm([[1.0]], zeros(1, 6))
     with pytest.raises(ValueError, match=r"of one type of .*, not torch.float64"):
         gemm(zeros(3, 4, dtype=torch.float64), zeros(4, 6, dtype=torch.float64))
     with pytest.raises(ValueError, match=r"the bias must have shape \(6,\), not \(5,\)"):

@@ -7,7 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -86,12 +86,15 @@ def host_array(values: object, dtype: DTypeLike | None = None) -> np.ndarray:
 def torch_tensor(values: object) -> Tensor | None:
     """The values if they are a torch tensor; torch is not imported for it."""
     kind = getattr(sys.modules.get("torch"), "Tensor", None)
-    return values if kind is not None and isinstance(values, kind) else None
+    return cast("Tensor", values) if kind is not None and isinstance(values, kind) else None
 
 
 def _of_torch(tensor: Tensor) -> np.ndarray:
     torch = sys.modules["torch"]
-    host = tensor.detach().cpu().contiguous()
+    if tensor.layout != torch.strided or tensor.device.type == "meta":
+        kind = "meta" if tensor.device.type == "meta" else str(tensor.layout).removeprefix("torch.")
+        raise DeviceArrayError(f"a device array takes dense tensors with values, not a {kind} tensor")
+    host = tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
     name = str(tensor.dtype).removeprefix("torch.")
     if not hasattr(np, name):
         return host.flatten().view(torch.uint8).numpy().view(array_dtype(name)).reshape(tuple(tensor.shape))
@@ -159,7 +162,9 @@ class DeviceArray(ABC):
         return values if dtype is None else values.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """A copy on the host. Raises BufferError for types that NumPy has no DLPack of, such as bf16."""
+        """A copy on the host. NumPy has no DLPack of types such as bf16: BufferError unless PyTorch is imported."""
+        if self.dtype.isbuiltin != 1 and "torch" in sys.modules:
+            return self.torch().__dlpack__()
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

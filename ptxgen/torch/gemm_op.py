@@ -35,6 +35,8 @@ _OUTPUTS = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", 
 #: What C is where `out_dtype` does not say it.
 _DEFAULT = {torch.int8: torch.int32, torch.uint8: torch.int32}
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+#: Types that autocast converts, and that have gradients.
+_DIFFERENTIABLE = (torch.bfloat16, torch.float16, torch.float32)
 #: What TMA requires addresses and strides to be a multiple of, in bytes.
 _ALIGNMENT = 16
 #: A kernel of each target that takes every size and type.
@@ -87,7 +89,8 @@ def gemm(
 
     Both have one type: bfloat16, float16, float32 (as tf32), float8_e4m3fn, float8_e5m2, int8 or uint8. C has theirs,
     or float32 of float8 and int32 of integers, unless `out_dtype` says otherwise; sums are of float32 or int32.
-    Transposed views are multiplied as they lie where the kernel can do so. Differentiable for the first three types.
+    Transposed views are multiplied as they lie where the kernel can do so. Differentiable for the first three types,
+    which torch.autocast converts as for matmul.
 
         >>> a, b = torch.randn(64, 32, dtype=torch.bfloat16), torch.randn(32, 48, dtype=torch.bfloat16)
         >>> ptxgen.torch.gemm(a, b).shape
@@ -95,6 +98,9 @@ def gemm(
 
     Raises ValueError for other shapes and types, LaunchFailedError where the emulator finds something wrong.
     """
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        raise TypeError(f"gemm takes torch tensors, not {type(a).__name__} and {type(b).__name__}")
+    a, b = _autocast(a), _autocast(b)
     shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
     if a.dim() < 2 or b.dim() != 2 or a.shape[-1] != b.shape[0]:
         raise ValueError(f"gemm takes A of shape (..., M, K) and B of (K, N), not {shapes}")
@@ -166,8 +172,11 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
     """Two GEMMs: dA = dC @ Bᵀ, dB = Aᵀ @ dC."""
     a, b = ctx.saved_tensors
-    given = gradient.to(a.dtype)
     needs = ctx.needs_input_grad
+    if a.dtype not in _DIFFERENTIABLE and (needs[0] or needs[1]):
+        kinds = ", ".join(map(str, _DIFFERENTIABLE))
+        raise NotImplementedError(f"gemm has gradients for A and B of {kinds}, not of {a.dtype}")
+    given = gradient.to(a.dtype)
     return (
         _gemm(given, b.t(), None, a.dtype) if needs[0] else None,
         _gemm(a.t(), given, None, b.dtype) if needs[1] else None,
@@ -177,6 +186,14 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None,
 
 
 torch.library.register_autograd("ptxgen::gemm", _backward, setup_context=_setup)
+
+
+def _autocast(operand: Tensor) -> Tensor:
+    """The operand in the type of an active torch.autocast, which leaves float64 and others alone."""
+    device = operand.device.type
+    if operand.dtype in _DIFFERENTIABLE and torch.amp.is_autocast_available(device):
+        return operand.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else operand
+    return operand
 
 
 def _with_gaps(lines: Tensor) -> Tensor:

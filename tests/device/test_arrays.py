@@ -97,8 +97,8 @@ def test_protocols(device: Emulator) -> None:
     assert bool(device.array(1.0))
 
 
-def test_dlpack_has_no_bf16(device: Emulator) -> None:
-    with pytest.raises((BufferError, TypeError)):
+def test_dlpack_of_numpy_has_no_bf16(device: Emulator) -> None:
+    with pytest.raises((BufferError, TypeError, RuntimeError)):
         np.from_dlpack(device.empty(2, "bf16"))
 
 
@@ -135,3 +135,22 @@ def test_torch_tensors_that_need_care(device: Emulator) -> None:
     assert device.array(torch.ones(3, requires_grad=True)).numpy().tolist() == [1, 1, 1]
     assert device.array(torch.tensor(2.0, dtype=torch.bfloat16)).shape == ()
     assert device.array(torch.empty(0, 4, dtype=torch.bfloat16)).shape == (0, 4)
+    conjugated = torch.tensor([1 + 2j]).conj()
+    assert device.array(conjugated).numpy().tolist() == [1 - 2j]
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e5m2", "int8"])
+def test_torch_takes_arrays_by_dlpack(device: Emulator, name: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    tensor = torch.tensor([[1, 2], [3, 4]]).to(getattr(torch, name))
+    taken = torch.from_dlpack(device.array(tensor))
+    assert taken.dtype == tensor.dtype
+    assert taken.double().tolist() == tensor.double().tolist()
+
+
+def test_torch_tensors_without_dense_values(device: Emulator) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    with pytest.raises(DeviceArrayError, match="takes dense tensors with values, not a sparse_coo tensor"):
+        device.array(torch.eye(3).to_sparse())
+    with pytest.raises(DeviceArrayError, match="not a meta tensor"):
+        device.array(torch.empty(3, device="meta"))
