@@ -16,7 +16,7 @@ from ptxgen.cli.common.help import Application, Commands
 from ptxgen.cli.kernels import kernels, plan, sweep
 from ptxgen.cli.launch import run
 from ptxgen.cli.reference import coverage, explain, layout, verify
-from ptxgen.cli.toolchain import ncu, ptx, sass
+from ptxgen.cli.toolchain import language_server, ncu, ptx, sass
 
 #: Columns of a help page, at most.
 _WIDEST = 100
@@ -35,6 +35,7 @@ sweep.register(app)
 kernels.register(app)
 plan.register(app)
 ptx.register(app)
+language_server.register(app)
 explain.register(app)
 sass.register(app)
 ncu.register(app)

@@ -39,6 +39,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen check my.ptx --watch", "check again whenever it changes"),
         ("ptxgen check my.ptx --json", "every diagnostic with line, column, code and rule"),
     ),
+    "language-server": (("ptxgen language-server", "started by an editor; docs/editors.md has the settings"),),
     "explain": (
         ("ptxgen explain tcgen05.ld", "list the forms that begin so, with what they lack"),
         ("ptxgen explain 'ld.global.v2.f32 {%f1, %f2}, [%rd1];'", "all of one instruction, with its Python call"),
