@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.support.guide import agrees, follow
 from tests.support.paths import ROOT
@@ -56,17 +58,27 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def purelib(folder: Path) -> str:
+    return sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})["purelib"]
+
+
+def environment(folder: Path, wheel: Path) -> Path:
+    """The Python of a fresh environment that has the wheel and nothing else."""
+    venv.create(folder, with_pip=False)
+    paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
+    python = Path(paths["scripts"]) / "python"
+    install = ["-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "--quiet", str(wheel)]
+    run([sys.executable, *install, "--disable-pip-version-check"], folder, isolated=False)
+    return python
+
+
 @pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the commands of a fresh environment are, which has the wheel; its dependencies are those of this one."""
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=False)
-    paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
+    python = environment(folder, wheel)
     # A path in a .pth file does not bring the .pth files there, such as that of the editable ptxgen, along.
-    (Path(paths["purelib"]) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    python = Path(paths["scripts"]) / "python"
-    install = ["-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "--quiet", str(wheel)]
-    run([sys.executable, *install, "--disable-pip-version-check"], folder, isolated=False)
+    (Path(purelib(folder)) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python.parent
 
 
@@ -106,28 +118,57 @@ def test_the_plugin_is_found_by_pytest(scripts: Path, tmp_path: Path) -> None:
     assert "2 passed" in run([*pytest_command, *options], tmp_path)
 
 
-#: What the emulator needs none of: NVIDIA's wheels, the driver's interface, the reader of ELF files, PyTorch.
-TOOLS = ("nvidia", "cuda", "elftools", "torch")
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, with what `pip install ptxgen` installs without extras: links to those packages of this environment."""
+    folder = tmp_path_factory.mktemp("bare")
+    python = environment(folder, wheel)
+    site = Path(purelib(folder))
+    (made,) = importlib.metadata.distributions(name="ptxgen", path=[str(site)])
+    names, left = set[str](), [made]
+    while left:
+        for text in left.pop().requires or []:
+            wanted = Requirement(text)
+            if wanted.name not in names and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+                names.add(wanted.name)
+                left.append(importlib.metadata.distribution(wanted.name))
+    for name in names:
+        files = importlib.metadata.distribution(name).files or []
+        for first in {file.parts[0] for file in files if file.parts[0] not in ("..", "__pycache__")}:
+            (site / first).symlink_to(Path(str(importlib.metadata.distribution(name).locate_file(first))))
+    assert {"numpy", "jinja2"} <= names
+    assert not any(name.startswith(("nvidia", "cuda", "torch", "pygls")) for name in names)
+    return python.parent
 
 
-def test_the_emulator_needs_no_tool_of_nvidia(scripts: Path, tmp_path: Path) -> None:
-    without = f"import sys\nsys.modules.update(dict.fromkeys({TOOLS!r}))\n"
-    python = str(scripts / "python")
-    assert run([python, "-c", without + LAUNCH], tmp_path)
+def test_the_emulator_needs_no_tool_of_nvidia(bare: Path, tmp_path: Path) -> None:
+    """Without extras: kernels run, and commands that need more say which extra has it."""
+    alone = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     (tmp_path / "k.ptx").write_text(LAUNCH.split("'''")[1])
-    for arguments in (["check", "k.ptx"], ["explain", "ld"], ["build", "blackwell/swizzled"], ["coverage"]):
-        run([python, "-c", f"{without}from ptxgen.cli.main import execute\nsys.exit(execute({arguments}))"], tmp_path)
-    without += "import ptxgen.toolchain.find as find\nfind._find_in_wheels = lambda name: None\n"
-    without += "import os\nos.environ['PATH'] = ''\n"
-    sizes = ["--m", "128", "--n", "128", "--k", "64"]
-    launch = f"{without}from ptxgen.cli.main import execute\nsys.exit(execute({['run', 'blackwell/swizzled', *sizes]}))"
-    assert "not installed; registers and spills are unknown" in run([python, "-c", launch], tmp_path)
-    assemble = f"{without}from ptxgen.cli.main import execute\nsys.exit(execute(['assemble', 'k.ptx']))"
-    done = subprocess.run(
-        [python, "-c", assemble], cwd=tmp_path, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "ptxas was found neither in an NVIDIA wheel nor on PATH; install it with: pip install" in done.stderr
+
+    def ptxgen(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(bare / "ptxgen"), *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
+
+    assert run([str(bare / "python"), "-c", LAUNCH], tmp_path)
+    for arguments in (["check", "k.ptx"], ["explain", "ld"], ["build", "blackwell/swizzled"], ["coverage"], ["--help"]):
+        assert (done := ptxgen(*arguments)).returncode == 0, done.stderr
+    shape = ["--m", "128", "--n", "128", "--k", "64"]
+    launched = ptxgen("run", "blackwell/swizzled", *shape)
+    assert launched.returncode == 0, launched.stderr
+    assert "not installed; registers and spills are unknown" in launched.stdout
+    assert "pip install 'ptxgen[tools]'" in " ".join(launched.stdout.split())
+    for command, extra in (
+        (["assemble", "k.ptx"], "tools"),
+        (["sass", "k.ptx"], "tools"),
+        (["sweep", "blackwell/clc", "stages=4", *shape], "tools"),
+        (["run", "blackwell/swizzled", *shape, "--device", "gpu"], "gpu"),
+        (["run", "blackwell/swizzled", *shape, "--trace", "t"], "trace"),
+        (["language-server"], "lsp"),
+    ):
+        done = ptxgen(*command)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), (command, done.stderr)
+        assert f"pip install 'ptxgen[{extra}]'" in done.stderr
 
 
 def test_a_launch_works(scripts: Path, tmp_path: Path) -> None:

@@ -358,7 +358,7 @@ def _driver() -> Any:
         driver: Any = importlib.import_module("cuda.bindings.driver")
     except ImportError as error:
         raise GpuNotFoundError(
-            f"cuda-bindings is missing ({error}), install it with: pip install cuda-bindings; {advice}"
+            f"cuda-bindings is missing ({error}), install it with: pip install 'ptxgen[gpu]'; {advice}"
         ) from error
     try:
         (status,) = driver.cuInit(0)

@@ -18,7 +18,7 @@ _LZ4, _ZSTD = 0x2000, 0x8000
 
 
 class FatbinError(ValueError):
-    """A fatbin that is cut short or damaged."""
+    """A fatbin that is cut short or damaged, or compressed where nothing decompresses it."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,13 @@ class Entry:
         """The cubin or text, decompressed. Raises FatbinError."""
         if not self.flags & (_LZ4 | _ZSTD):
             return self.payload
-        import zstandard
-        from lz4 import block
-
+        try:
+            import zstandard
+            from lz4 import block
+        except ImportError:
+            raise FatbinError(
+                "this fatbin is compressed; reading it needs lz4 and zstandard: pip install 'ptxgen[tools]'"
+            ) from None
         try:
             if self.flags & _LZ4:
                 made = block.decompress(self.payload, uncompressed_size=self.size)

@@ -53,7 +53,7 @@ def find_tool(name: str, explicit: str | os.PathLike[str] | None = None) -> Path
             origin = "the given path" if explicit is not None else f"the environment variable {tool.variable}"
             raise ToolNotFoundError(
                 f"{origin} says that {name} is {os.fspath(named)!r}, but no executable file is there; "
-                f"correct it, or leave it out and install {name} with: pip install {tool.distributions[0]}"
+                f"correct it, or leave it out and install {name} with: pip install 'ptxgen[tools]'"
             )
         return Path(found).absolute()
     in_wheel = _find_in_wheels(name)
@@ -64,7 +64,7 @@ def find_tool(name: str, explicit: str | os.PathLike[str] | None = None) -> Path
         return Path(on_path).absolute()
     raise ToolNotInstalledError(
         f"{name} was found neither in an NVIDIA wheel nor on PATH; "
-        f"install it with: pip install {tool.distributions[0]} (or set {tool.variable} to its path)"
+        f"install it with: pip install 'ptxgen[tools]' (or set {tool.variable} to its path)"
     )
 
 

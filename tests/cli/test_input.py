@@ -150,7 +150,7 @@ def test_a_missing_ptxas_says_how_to_install_it(
         outcome = cli(*command)
         assert outcome.code == 2
         assert outcome.err.startswith("error: the environment variable PTXGEN_PTXAS says that ptxas is ")
-        assert "pip install nvidia-cuda-nvcc" in outcome.err
+        assert "pip install 'ptxgen[tools]'" in outcome.err
         assert outcome.err.count("\n") == 1
 
 

@@ -114,7 +114,7 @@ def test_there_is_no_such_gpu() -> None:
 
 def test_cuda_python_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", None)
-    with pytest.raises(GpuNotFoundError, match="pip install cuda-bindings"):
+    with pytest.raises(GpuNotFoundError, match=r"pip install 'ptxgen\[gpu\]'"):
         Gpu()
 
 

@@ -75,7 +75,7 @@ def test_a_named_place_without_a_tool_is_an_error(tmp_path: Path, monkeypatch: p
 def test_a_missing_tool_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find, "_find_in_wheels", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolNotFoundError, match="pip install nvidia-cuda-nvcc ") as caught:
+    with pytest.raises(ToolNotFoundError, match=r"pip install 'ptxgen\[tools\]' ") as caught:
         find_ptxas()
     assert "\n" not in str(caught.value)
 

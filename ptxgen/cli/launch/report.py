@@ -152,7 +152,7 @@ class RunReport:
         cubin, text = self.cubin, self.result.kernel.text
         size = f"; PTX {len(text.encode()) / 1000:.1f} kB, {len(text.splitlines())} lines"
         if cubin is None:
-            return Text(f"not installed; registers and spills are unknown{size}")
+            return Text(f"not installed; registers and spills are unknown (pip install 'ptxgen[tools]'){size}")
         warnings = len(cubin.warnings)
         spilled = bool(cubin.spill_stores or cubin.spill_loads)
         spill_words = f"spills {spills(cubin.spill_stores, cubin.spill_loads)}" if spilled else "no spills"

@@ -188,11 +188,11 @@ class Trace(Observer):
     # The file.
 
     def write(self, path: str | Path) -> None:
-        """Write the trace. Raises TraceError without the package `perfetto` (`pip install "ptxgen[trace]"`)."""
+        """Write the trace. Raises TraceError without the package `perfetto` (`pip install 'ptxgen[trace]'`)."""
         try:
             from perfetto.trace_builder.proto_builder import TraceProtoBuilder
         except ModuleNotFoundError as error:
-            raise TraceError('a trace needs the package perfetto: pip install "ptxgen[trace]"') from error
+            raise TraceError("a trace needs the package perfetto: pip install 'ptxgen[trace]'") from error
         builder = TraceProtoBuilder()
         groups: dict[str, int] = {}
         tracks = sorted(self._tracks.values(), key=lambda track: _order(track.name))
