@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,7 +43,8 @@ _WIDTH = 100
 class TemplateError(ValueError):
     """A template that cannot be rendered, or whose PTX is illegal: `template` and `line` say where.
 
-    `callers` are the lines that called the block of that line, the innermost first.
+    `callers` are the lines that called the block of that line, the innermost first. Line 0 is the whole template: there
+    is none of that name.
     """
 
     def __init__(self, template: str, line: int, message: str, callers: Sequence[Place] = ()) -> None:
@@ -52,7 +53,7 @@ class TemplateError(ValueError):
 
     def __str__(self) -> str:
         calls = "".join(f"\n  called from {template}:{line}" for template, line in self.callers)
-        return f"{self.template}:{self.line}: {self.message}{calls}"
+        return f"{self.template}{f':{self.line}' if self.line else ''}: {self.message}{calls}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,10 @@ class Template:
         folders = (KERNELS_FOLDER,) if self.folder is None else (self.folder, KERNELS_FOLDER)
         try:
             text = environment(folders).get_template(self.name).render(registers=_DECLARATIONS, **values)
-        except (jinja2.TemplateError, KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        except jinja2.TemplateError as error:  # whose own traceback is of Jinja's code alone
+            where = _template_frames(error, folders) or [(self.name, 0)]
+            raise TemplateError(*where[0], _words(error, folders, values), where[1:]) from None
+        except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             where = _template_frames(error, folders)
             if not where:
                 raise
@@ -138,6 +142,23 @@ class _Undefined(jinja2.StrictUndefined):
         known = owner if isinstance(owner, dict) else [each for each in dir(owner) if not each.startswith("_")]
         close = difflib.get_close_matches(name, map(str, known), n=1)
         return f"{message}; did you mean {close[0]}?" if close else message
+
+    # Jinja lets Python refuse these, in words that name no variable.
+    __index__ = jinja2.StrictUndefined.__int__
+
+
+def _words(error: jinja2.TemplateError, folders: tuple[Path, ...], values: Iterable[str]) -> str:
+    """An error of Jinja's, with the names that may be meant by one that there is not."""
+    if isinstance(error, jinja2.TemplateNotFound):
+        name, known = str(error.name), environment(folders).list_templates(extensions=["j2"])
+        place = ", ".join(str(folder) for folder in folders if folder != KERNELS_FOLDER)
+        message = f"there is no template {name!r}{f' in {place} or' if place else ''} among the packaged ones"
+    elif found := re.fullmatch(r"'(\w+)' is undefined", str(error)):
+        name, known, message = found[1], list(values), str(error)
+    else:
+        return str(error)
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"{message}; did you mean {close[0]}?" if close else message
 
 
 class _MarkingLoader(jinja2.FileSystemLoader):

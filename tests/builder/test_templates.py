@@ -242,11 +242,20 @@ def test_target_and_version_are_checked(tmp_path: Path, target: str, version: st
     assert caught.value.line in (FIRST, 2)
 
 
-def test_a_missing_template_is_no_template_error(tmp_path: Path) -> None:
-    from jinja2 import TemplateNotFound
+def test_a_missing_template_says_what_may_be_meant(tmp_path: Path) -> None:
+    (tmp_path / "kernel.ptx.j2").write_text("")
+    missing = rf"there is no template 'kernl\.ptx\.j2' in {tmp_path} or among the packaged ones; "
+    with pytest.raises(TemplateError, match=rf"^kernl\.ptx\.j2: {missing}did you mean kernel\.ptx\.j2\?$"):
+        Template("kernl.ptx.j2", tmp_path).render(target="sm_90", version="8.0")
+    with pytest.raises(TemplateError, match=rf"^k\.ptx\.j2:{FIRST}: {missing}did you mean kernel\.ptx\.j2\?$"):
+        build(tmp_path, '{% import "kernl.ptx.j2" as kernel %}')
 
-    with pytest.raises(TemplateNotFound, match="nothing"):
-        Template("nothing.j2", tmp_path).render(target="sm_90", version="8.0")
+
+@pytest.mark.parametrize("body", ["    bar.sync {{ stagse }};", "{% for i in range(stagse) %}\n{% endfor %}"])
+def test_an_undefined_name_says_what_may_be_meant_without_the_traceback_of_jinja(tmp_path: Path, body: str) -> None:
+    with pytest.raises(TemplateError, match=r"k\.ptx\.j2:\d+: 'stagse' is undefined; did you mean stages\?$") as caught:
+        build(tmp_path, body, stages=3)
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 
 def test_the_packaged_blocks_are_importable_from_a_folder_outside(tmp_path: Path) -> None:
