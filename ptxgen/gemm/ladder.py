@@ -62,7 +62,11 @@ class KernelEntry:
         if "kind" in self.options and not config.kind:
             raise PlanError(f"{self.name} multiplies operands with scales: kind must be {', '.join(SCALED_KINDS)}")
         made = GemmPlan.of(config, self.template, design=self.design, target=self.target)
-        return replace(made, name=f"{self.folder}#{self.name}" if self.folder else self.name)
+        chosen = config.chosen()
+        # An option that is the config's default is not among those, but may differ from the rung's own.
+        more = [each for each in self.settings(config) if each not in chosen]
+        name = f"{self.folder}#{self.name}" if self.folder else self.name
+        return replace(made, name=name, settings=(*chosen, *more))
 
     @property
     def dtypes(self) -> tuple[str, ...]:

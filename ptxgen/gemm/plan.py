@@ -56,6 +56,8 @@ class GemmPlan:
     pipelines: tuple[Pipeline, ...]
     shared: SharedMap
     name: str = ""
+    #: The options that `ptxgen run FILE.ptx` needs to make this plan again from the kernel of that name.
+    settings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, config: GemmConfig, template: Template, *, design: Design, target: str) -> GemmPlan:
@@ -299,7 +301,7 @@ class GemmPlan:
     def text(self) -> str:
         """The kernel's PTX; its last line says of which kernel and options. Raises TemplateError."""
         text = self.template.render(target=self.target, version=self.config.ptx, plan=self)
-        return f"{text}// ptxgen: {' '.join([self.name, *self.config.chosen()])}\n" if self.name else text
+        return f"{text}// ptxgen: {' '.join([self.name, *self.settings])}\n" if self.name else text
 
     def problem(self, m: int, n: int, k: int, **more: Any) -> GemmProblem:
         """This plan applied to a problem; `more` are other fields of GemmProblem, such as `lda`, in elements."""
