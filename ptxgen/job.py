@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import runpy
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy.typing as npt
 
 from ptxgen.device import Device, Extent, Kernel, LaunchReport
 from ptxgen.device.placed import Placed
+from ptxgen.files import similar_file
 
 #: What outputs and their surroundings hold before the launch, byte by byte.
 _POISON = 0xCD
@@ -139,13 +142,15 @@ def load_job(path: Path, seed: int) -> Job:
 def load_python(path: Path, seed: int) -> Job | Kernel:
     """The `job` of a Python file, or else its `kernel`: a Kernel, or PTX text. Raises JobError."""
     try:
+        path.open().close()
+    except OSError as error:
+        raise JobError(f"cannot read {path}: {(error.strerror or str(error)).lower()}{similar_file(path)}") from None
+    try:
         names = runpy.run_path(str(path))
         found = names.get("job", names.get("kernel"))
         made = found(seed) if callable(found) else found
-    except OSError as error:
-        raise JobError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except Exception as error:
-        raise JobError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+        raise JobError(_said(error, path)) from error
     if "job" not in names and isinstance(made, str):
         made = Kernel.from_ptx(made)
     if not isinstance(made, Job if "job" in names else (Job, Kernel)):
@@ -154,3 +159,25 @@ def load_python(path: Path, seed: int) -> Job | Kernel:
             "ptxgen.Kernel or PTX text"
         )
     return made
+
+
+def _said(error: Exception, path: Path) -> str:
+    """An error of a file's own code: where it comes from in the file or beside it, what it is, and that line."""
+    folder = path.parent.resolve()
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        file, line, words = error.filename, error.lineno or 0, f"SyntaxError: {error.msg}"
+    else:
+        frames = [(each.filename, each.lineno or 0) for each in traceback.extract_tb(error.__traceback__)]
+        inside = [each for each in frames if _is_own(Path(each[0]), folder)]
+        file, line = inside[-1] if inside else (str(path), 0)
+        words = str(error) if type(error).__module__.startswith("ptxgen.") else f"{type(error).__name__}: {error}"
+    source = linecache.getline(file, line).strip()
+    shown = path.parent / Path(file).resolve().relative_to(folder) if _is_own(Path(file), folder) else file
+    first, *rest = words.splitlines() or [type(error).__name__]
+    return "\n".join([f"{shown}{f':{line}' if line else ''}: {first}", *rest, *([f"  {source}"] if source else [])])
+
+
+def _is_own(file: Path, folder: Path) -> bool:
+    """Whether a file lies in a folder, and not in an environment there."""
+    found = file.resolve()
+    return found.suffix == ".py" and found.is_relative_to(folder) and "site-packages" not in found.parts

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxgen.device.report import shortened
+from ptxgen.files import looks_like_path, similar_file
 
 if TYPE_CHECKING:
     from ptxgen.instr.model.analyze import Analysis
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 #: Characters of a name in a message, and entries that an error lists.
 _SHOWN_NAME, _SHOWN_ENTRIES = 48, 20
-#: One line that ends like a file, or begins like a folder; PTX has several lines, or spaces and semicolons.
-_PATH = re.compile(r"\s*[^\n;{}]*\.(ptx|cubin|txt|cu|fatbin|s)\s*|\s*[.~]{0,2}/(?![/*])[^\n;{}]*")
 
 
 class KernelError(ValueError):
@@ -86,7 +85,7 @@ class Kernel:
         """
         from ptxgen.syntax import parse
 
-        if isinstance(text, str) and _PATH.fullmatch(text):
+        if isinstance(text, str) and looks_like_path(text):
             raise KernelError(f"{text!r} looks like a path, not like PTX text; Kernel.from_file reads a file")
         module = parse(text)
         entries = list(module.entries)
@@ -119,7 +118,8 @@ class Kernel:
         try:
             data = Path(path).read_bytes()
         except OSError as error:
-            raise KernelError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+            reason = (error.strerror or str(error)).lower()
+            raise KernelError(f"cannot read {path}: {reason}{similar_file(path)}") from None
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:

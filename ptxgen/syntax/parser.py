@@ -6,9 +6,10 @@ import re
 from typing import cast
 
 from ptxgen.collection import paused_collection
+from ptxgen.files import looks_like_path
 from ptxgen.syntax.declarations import Directive, Function, Location, Module, ParameterList
 from ptxgen.syntax.directive_parser import LINKAGES, SPACES, DirectiveParser
-from ptxgen.syntax.errors import quoted
+from ptxgen.syntax.errors import PtxSyntaxError, quoted
 from ptxgen.syntax.lexer import COUNT, NAME, OPCODE, OPCODE_PATTERN, SPACED_MODIFIER, TRIVIA, TRIVIA_PATTERN
 from ptxgen.syntax.operand_parser import COMMON_OPERANDS
 from ptxgen.syntax.tree import Block, Instruction, Label, LineTable, Statement
@@ -40,6 +41,9 @@ def parse(text: str) -> Module:
         raise TypeError(
             f"PTX is given as its text, not as {type(text).__name__}; read a file with Path(...).read_text()"
         )
+    if looks_like_path(text):
+        found = f"{quoted(text.strip())}, which looks like a path: Path(...).read_text() reads a file"
+        raise PtxSyntaxError.at(text, 0, "PTX text", found)
     body = text.rstrip("\0")
     with paused_collection():
         return _Parser(body).module(text[len(body) :])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from ptxgen.files import looks_like_path
 from ptxgen.toolchain._process import run_tool
 from ptxgen.toolchain.find import find_ptxas
 
@@ -177,7 +178,10 @@ def assemble(
     program = find_ptxas(ptxas)
     wanted = target if target is not None else target_of(text)
     if wanted is None:
-        message = "the text has no .target directive, so there is no architecture; add one or pass target="
+        if looks_like_path(text):
+            message = f"{text.strip()!r} looks like a path, not like PTX text; Path(...).read_text() reads a file"
+        else:
+            message = "the text has no .target directive, so there is no architecture; add one or pass target="
         raise AssemblerError(None, [AssemblerMessage(None, "fatal", message)], text)
     with tempfile.TemporaryDirectory(prefix="ptxgen-") as folder_name:
         folder = Path(folder_name)

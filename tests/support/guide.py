@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_VARIES = re.compile(r"\b[0-9.]+(?= ?m?s\b)|(?<=\bline )\d+|(?<=\.j2:)\d+|0x[0-9a-f]+")
+_VARIES = re.compile(r"\b[0-9.]+(?= ?m?s\b)|(?<=\bline )\d+|(?<=\.j2:)\d+|(?<=\.py:)\d+|0x[0-9a-f]+")
 _ELISION = "..."
 
 

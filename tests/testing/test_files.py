@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import ptxgen
 from ptxgen import Kernel
 from ptxgen.device import KernelError
 
@@ -37,6 +38,17 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 def test_a_path_is_questioned(path: str) -> None:
     with pytest.raises(KernelError, match=r"looks like a path, not like PTX text; Kernel\.from_file reads a file"):
         Kernel.from_ptx(path)
+    for function in (ptxgen.parse, ptxgen.check):
+        with pytest.raises(ptxgen.PtxSyntaxError, match=r"expected PTX text, found .* which looks like a path: Path"):
+            function(path)
+    with pytest.raises(ptxgen.AssemblerError, match="looks like a path, not like PTX text"):
+        ptxgen.assemble(path)
+
+
+def test_a_misspelt_file_says_which_may_be_meant(tmp_path: Path) -> None:
+    (tmp_path / "scale.ptx").write_text(TEXT)
+    with pytest.raises(KernelError, match=r"no such file or directory; did you mean .*scale\.ptx\?$"):
+        Kernel.from_file(tmp_path / "scal.ptx")
 
 
 def test_text_is_not() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.cli.common.source import excerpt
 from ptxgen.cli.errors import InputError, nearest
+from ptxgen.files import similar_file
 from ptxgen.instr.model.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def read_ptx(path: str) -> str:
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {reason(error)}") from None
+        raise InputError(f"cannot read {path}: {reason(error)}{similar_file(path)}") from None
     if data.startswith(b"\x7fELF"):
         raise InputError(f"{path} is an ELF file (a cubin?), not PTX text")
     try:

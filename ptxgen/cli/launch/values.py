@@ -16,6 +16,7 @@ from ptxgen.cli.common.files import reason
 from ptxgen.cli.errors import InputError, nearest
 from ptxgen.device.arrays import DeviceArrayError, array_dtype, host_array
 from ptxgen.dtypes import DTYPES, type_name
+from ptxgen.files import similar_file
 
 Array = NDArray[Any]
 Generator = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -208,7 +209,7 @@ def load(path: str, more: str = "") -> Array:
     try:
         return {".npy": _load_npy, ".npz": _load_npz, ".pt": _load_pt}[Path(path).suffix](path, more)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {reason(error)}") from None
+        raise InputError(f"cannot read {path}: {reason(error)}{similar_file(path)}") from None
     except DeviceArrayError as error:
         raise InputError(f"{path}: {error}") from None
 

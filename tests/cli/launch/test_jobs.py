@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ptxgen.emulator import Emulator
+from ptxgen.gemm import KernelEntry, kernels
 from ptxgen.job import Job, JobError, load_job
 from tests.support.command_line import Cli
 from tests.support.paths import ROOT
@@ -100,7 +101,6 @@ def test_outputs_are_guarded() -> None:
     [
         ("job = 3", "must have a `job`"),
         ("x = 3", "must have a `job`"),
-        ("1 / 0", "cannot be run: ZeroDivisionError"),
         (None, "cannot read"),
     ],
 )
@@ -112,6 +112,54 @@ def test_files_that_hold_no_job(cli: Cli, tmp_path: Path, text: str | None, word
     assert (outcome.code, outcome.out) == (2, "")
     assert words in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+BUILDER = """\
+from pathlib import Path
+import numpy as np
+from ptxgen.builder import KernelBuilder, Template
+from ptxgen.instr import floating
+k = KernelBuilder("k", "sm_90a")
+value = k.reg("b64", "value")
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("x = (", "SyntaxError: '(' was never closed"),
+        (
+            "k(floating.add(value, value, 1.0, type='f32'))",
+            "floating.add: d must be of type .f32, but %value is",
+        ),
+        ("np.load('missing.npy')", "FileNotFoundError: [Errno 2] No such file or directory: 'missing.npy'"),
+        ("Template('x.j2', Path(__file__).parent).render(target='sm_90a', version='8.6')", "x.j2:1: 'y' is undefined"),
+        ("import beside", None),
+    ],
+)
+def test_errors_of_a_file_name_its_line(cli: Cli, tmp_path: Path, line: str, said: str | None) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{BUILDER}{line}\n")
+    source = "int('x')"
+    (tmp_path / "beside.py").write_text(f"\n{source}\n")
+    (tmp_path / "x.j2").write_text("{{ y }}\n")
+    outcome = cli("run", path)
+    number = BUILDER.count("\n") + 3
+    where = f"{path}:{number}: {said}" if said else f"{tmp_path / 'beside.py'}:2: ValueError: invalid literal"
+    assert outcome.err.startswith(f"error: {where}")
+    assert outcome.err.endswith(f"\n  {line if said else source}\n")
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_a_misspelt_file_says_which_may_be_meant(cli: Cli, tmp_path: Path) -> None:
+    for name in ("rowsum.py", "scale.ptx", "x.npy"):
+        (tmp_path / name).write_text("")
+    for given, meant in (("rowsm.py", "rowsum.py"), ("scal.ptx", "scale.ptx")):
+        outcome = cli("run", tmp_path / given)
+        assert outcome.err == (
+            f"error: cannot read {tmp_path / given}: no such file or directory; did you mean {tmp_path / meant}?\n"
+        )
 
 
 def test_a_job_that_makes_no_sense() -> None:
@@ -135,6 +183,20 @@ def test_an_edited_ptx_file_says_which_kernel_it_is_of(cli: Cli, tmp_path: Path)
     outcome = cli("run", path, *sizes)
     assert outcome.code == 2
     assert f"{path} does not name its kernel of the library" in outcome.err
+
+
+def test_an_option_that_is_the_default_of_all_configs_is_named_too(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "mine.ptx"
+    cli("build", "blackwell/clc", "--set", "accumulators=1", "--set", "clc_stages=1", "-o", path)
+    assert path.read_text().splitlines()[-1].endswith(" scheduler=clc accumulators=1 clc_stages=1")
+    config = json.loads(cli("run", path, "--m", 64, "--n", 64, "--k", 64, "--json").out)["config"]
+    assert (config["accumulators"], config["clc_stages"]) == (1, 1)
+
+
+@pytest.mark.parametrize("entry", kernels().values(), ids=lambda each: each.name)
+def test_a_kernel_of_default_options_names_no_more(entry: KernelEntry) -> None:
+    plan = entry.plan()
+    assert list(plan.settings) == plan.config.chosen()
 
 
 def test_a_rung_of_a_folder(cli: Cli, tmp_path: Path) -> None:
