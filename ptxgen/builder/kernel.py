@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+import reprlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ptxgen.builder.registers import Register, RegisterError, Registers
+from ptxgen.builder.registers import Register, RegisterError, Registers, meant_type
 from ptxgen.device import Kernel
 from ptxgen.instr import address, control, memory, move
 from ptxgen.instr.model.form import Instruction, InstructionError, errors
 from ptxgen.instr.model.operands import Symbol
+from ptxgen.instr.model.special import SPECIAL_REGISTERS, special_register
 from ptxgen.instr.model.targets import VERSIONS, TargetError, parse_target, parse_version, target_problem
 from ptxgen.instr.model.types import TYPES
 
 _TENSORMAP_BYTES = 128
+_IDENTIFIER = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+", re.ASCII)
 #: How a line of a parameter block and of a body begins.
 _INDENT = "    "
 
@@ -48,15 +53,21 @@ class KernelBuilder:
     def parameter(self, type: str, name: str) -> str:
         """Declare a parameter of a type (`u64`, `f32`); its name, as an address of `ld.param`."""
         if type not in TYPES:
-            raise RegisterError(f"PTX has no parameters of type {type!r}")
+            raise RegisterError(f"PTX has no parameters of type {type!r}; {meant_type(type)}")
         return self._declare(f".param .{type} {name}", name, type)
 
     def _declare(self, declaration: str, name: str, type: str) -> str:
-        if self.registers(name) is not None:
-            raise RegisterError(f"{name} is declared twice")
+        self._require_free(name)
         self._parameters.append(declaration)
         self.registers.define(Symbol(name, "parameter", TYPES[type], "param"))
         return name
+
+    def _require_free(self, name: str) -> None:
+        """Raises RegisterError for a variable or parameter whose name is taken, or is none."""
+        if _IDENTIFIER.fullmatch(name) is None:
+            raise RegisterError(f"a name has letters, digits, _ and $, and begins with no digit, unlike {name!r}")
+        if self.registers(name) is not None:
+            raise RegisterError(f"{name} is declared twice")
 
     def pointer(self, name: str) -> Register:
         """A parameter that is an address in global memory: a register that holds it."""
@@ -66,8 +77,9 @@ class KernelBuilder:
 
     def scalar(self, type: Any, name: str) -> Register:
         """A parameter that is a number: a register that holds it."""
+        address = self.parameter(type, name)
         found = self.reg(type if TYPES[type].kind == "float" else f"b{TYPES[type].bits}", name)
-        self(memory.ld(found, self.parameter(type, name), space="param", type=type))
+        self(memory.ld(found, address, space="param", type=type))
         return found
 
     def tensormap(self, name: str) -> Register:
@@ -88,17 +100,28 @@ class KernelBuilder:
         return self.registers.many(type, name, count)
 
     def special(self, name: str) -> Register:
-        """A new register with the value of a special register: `special("tid.x")`."""
-        found = self.reg("b32", name.replace(".", "_"))
-        self(move.mov(found, f"%{name}", type="u32"))
+        """A new register with the value of a special register: `special("tid.x")`. Raises RegisterError."""
+        name = name.removeprefix("%")
+        known = special_register(f"%{name}")
+        if known is None or known.type is None:
+            close = difflib.get_close_matches(f"%{name}", SPECIAL_REGISTERS, n=2)
+            advice = f"; did you mean {' or '.join(each[1:] for each in close)}?" if close else ""
+            raise RegisterError(f"PTX has no special register {name!r}{advice}")
+        if known.vector:
+            raise RegisterError(f"{name} is a vector; take {name}.x, {name}.y or {name}.z")
+        if known.type.kind == "predicate":
+            found = self.reg("pred", name)
+            self(move.mov_pred(found, f"%{name}"))
+            return found
+        found = self.reg(f"b{known.type.bits}", name.replace(".", "_"))
+        self(move.mov(found, f"%{name}", type="u64" if known.type.bits == 64 else "u32"))
         return found
 
     def shared(self, name: str, size: int, align: int = 16) -> Register:
         """`size` bytes of shared memory, which findings call by their name: a register with their address."""
         if size < 1 or align < 1 or align & (align - 1):
             raise RegisterError(f"{name} has {size} bytes, aligned to {align}; it needs 1 or more, and a power of two")
-        if self.registers(name) is not None:
-            raise RegisterError(f"{name} is declared twice")
+        self._require_free(name)
         self._variables.append(f"{_INDENT}.shared .align {align} .b8 {name}[{size}];")
         self.registers.define(Symbol(name, "variable", TYPES["b8"], "shared"))
         found = self.reg("b32", name)
@@ -109,6 +132,7 @@ class KernelBuilder:
         """`count` mbarriers of 8 bytes, not initialized: a register with the address of the first."""
         if count < 1:
             raise RegisterError(f"{name} needs one mbarrier or more, not {count}")
+        self._require_free(name)
         self._variables.append(f"{_INDENT}.shared .align 8 .b64 {name}[{count}];")
         self.registers.define(Symbol(name, "variable", TYPES["b64"], "shared"))
         found = self.reg("b32", name)
@@ -121,9 +145,14 @@ class KernelBuilder:
         """Append instructions.
 
         Raises InstructionError for names that are not declared or have another type, and where the target or the PTX
-        version lacks one.
+        version lacks one, TypeError for what is no instruction.
         """
         for each in made:
+            if not isinstance(each, Instruction):
+                raise TypeError(
+                    f"a builder takes instructions made by ptxgen.instr, not {reprlib.repr(each)}; text(...) takes "
+                    "lines of PTX"
+                )
             self.registers.check(each)
             missing = errors(each.availability_problems(self._target, self._version))
             if missing:

@@ -134,18 +134,23 @@ _ALIASES = {
 }
 
 
+def meant_type(type: str) -> str:
+    """What a type that PTX does not have may mean, as the end of a sentence."""
+    bare = type.removeprefix(".").lower()
+    if meant := bare if bare in REGISTER_TYPES else _ALIASES.get(bare):
+        return f"did you mean {meant}?"
+    if near := difflib.get_close_matches(bare, REGISTER_TYPES, n=2):
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are {', '.join(REGISTER_TYPES)}"
+
+
 def _check(type: str, name: str) -> None:
     if type not in REGISTER_TYPES:
         known = TYPES.get(type)
-        bare = type.removeprefix(".").lower()
         if known is not None and known.kind == "packed" and f"b{known.bits}" in REGISTER_TYPES:
             advice = f"{type} values are held in registers of type b{known.bits}"
-        elif meant := bare if bare in REGISTER_TYPES else _ALIASES.get(bare):
-            advice = f"did you mean {meant}?"
-        elif near := difflib.get_close_matches(bare, REGISTER_TYPES, n=2):
-            advice = f"did you mean {' or '.join(near)}?"
         else:
-            advice = f"there are {', '.join(REGISTER_TYPES)}"
+            advice = meant_type(type)
         raise RegisterError(f"PTX has no registers of type {type!r}; {advice}")
     if not _NAME.fullmatch(name):
         raise RegisterError(f"a register's name has letters, digits, _ and $, which {name!r} has not alone")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxgen import Emulator
+from ptxgen import Emulator, check
 from ptxgen.builder import KernelBuilder, RegisterError
 from ptxgen.instr import barrier, control, integer, memory, move, predicate, tcgen05
 from ptxgen.instr.model.form import InstructionError
@@ -97,10 +97,33 @@ def test_what_is_refused() -> None:
         k.shared("other", 16, align=3)
     with pytest.raises(RegisterError, match="full needs one mbarrier or more, not 0"):
         k.mbarriers("full", 0)
-    with pytest.raises(RegisterError, match="PTX has no parameters of type 'float'"):
-        k.parameter("float", "alpha")
+    for declare in (k.parameter, k.scalar):
+        with pytest.raises(RegisterError, match=r"PTX has no parameters of type 'float'; did you mean f32\?"):
+            declare("float", "alpha")
+    for name, message in (
+        ("tidx", r"PTX has no special register 'tidx'; did you mean tid\.x or "),
+        ("tid", r"tid is a vector; take tid\.x, tid\.y or tid\.z"),
+    ):
+        with pytest.raises(RegisterError, match=message):
+            k.special(name)
+    for name in ("my tile", "1st", ""):
+        with pytest.raises(RegisterError, match="a name has letters, digits, _ and "):
+            k.shared(name, 16)
+    with pytest.raises(RegisterError, match="tile is declared twice"):
+        k.mbarriers("tile", 2)
+    with pytest.raises(TypeError, match=r"instructions made by ptxgen\.instr, not 'add.u32.*; text\(\.\.\.\) takes"):
+        k("add.u32 %a, %a, 1;")  # type: ignore[arg-type]
     k.pointer("out")
     with pytest.raises(RegisterError, match="out is declared twice"):
         k.pointer("out")
     with pytest.raises(TargetError):
         KernelBuilder("k", "sm_99")
+
+
+def test_special_registers_have_their_own_types() -> None:
+    k = KernelBuilder("k", "sm_90a")
+    for name in ("tid.x", "clock64", "is_explicit_cluster"):
+        k.special(name)
+    k(control.ret())
+    assert "mov.u64 %clock64_1, %clock64;" in k.ptx()
+    assert check(k.ptx()) == []
