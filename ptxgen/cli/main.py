@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from ptxgen.cli import errors
+from ptxgen.cli.common import interrupt
 from ptxgen.cli.common.help import Application, Commands
 from ptxgen.cli.kernels import kernels, plan, sweep
 from ptxgen.cli.launch import run
@@ -84,6 +85,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """Run this process's command line, and end it."""
+    interrupt.watch()
     code = execute()
     if code == errors.INTERRUPTED:
         sys.stdout.flush()

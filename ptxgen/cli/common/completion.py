@@ -1,14 +1,68 @@
-"""Shell completion of kernels, targets and subjects of `explain`. Must be fast and never raise."""
+"""Shell completion of kernels, their options, targets and subjects of `explain`. Must be fast and never raise."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
 
 def kernel_names(incomplete: str) -> list[tuple[str, str]]:
-    """Kernels and rungs that begin so, with what they are."""
+    """Kernels and the ids of their rungs that begin so, with what they are; ids only where something is given."""
     from ptxgen.gemm import kernels
 
     found = [(entry.name, entry.summary) for entry in kernels().values()]
+    if incomplete:
+        found += [(rung, entry.summary) for entry in kernels().values() for rung in entry.rungs]
     return [(name, help) for name, help in found if name.startswith(incomplete)]
+
+
+def words(*known: str) -> Callable[[str], list[str]]:
+    """Completion of an option that takes one of some words."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [each for each in known if each.startswith(incomplete)]
+
+    return complete
+
+
+def settings(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """OPTION=VALUE of the kernel that the words before name: the options, and behind = their values."""
+    from ptxgen.gemm import find
+
+    options: dict[str, dict[str, Any]] = {}
+    for word in (context.params.get("kernel"), *context.args):  # where the last option lacks its value, the latter
+        try:
+            options = find(word or "").described()
+        except (ValueError, LookupError, OSError):
+            continue
+    name, equals, value = incomplete.partition("=")
+    if not equals:
+        return [(f"{each}=", option["help"]) for each, option in options.items() if each.startswith(name)]
+    choices = options.get(name, {}).get("choices", ())
+    return [(f"{name}={each}", "") for each in map(str, choices) if each and each.startswith(value)]
+
+
+def types(incomplete: str) -> list[str]:
+    """Element types of A, B and C that begin so."""
+    from ptxgen.gemm.types import TYPES
+
+    return [each for each in TYPES if each.startswith(incomplete)]
+
+
+def machines(incomplete: str) -> list[str]:
+    """Machines of the performance model that begin so."""
+    from ptxgen.timing import MACHINES
+
+    return [each for each in MACHINES if each.startswith(incomplete)]
+
+
+def pictures(incomplete: str) -> list[str]:
+    """Kinds of layouts that begin so."""
+    from ptxgen.pictures import KINDS
+
+    return [each for each in KINDS if each.startswith(incomplete)]
 
 
 def targets(incomplete: str) -> list[str]:

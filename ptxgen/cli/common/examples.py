@@ -55,7 +55,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen ncu report.ncu-rep", "what bounds each launch of a profile"),
         ("ptxgen ncu diff before.ncu-rep after.ncu-rep", "what a change did"),
     ),
-    "layout": (("ptxgen layout smem rows=8 columns=64 type=f16 swizzle=128B", "draw a swizzled tile"),),
+    "layout": (("ptxgen layout operand type=f16 swizzle=128B", "draw a swizzled tile"),),
     "coverage": (("ptxgen coverage --json", "what is missing, by name"),),
     "verify": (("ptxgen verify answers.json", "compare what a GPU answered with the emulator"),),
 }

@@ -24,14 +24,32 @@ KernelName = Annotated[
 Settings = Annotated[
     list[str],
     typer.Option(
-        "--set", metavar="OPTION=VALUE", help="An option of 'ptxgen kernels KERNEL'; many times.", show_default=False
+        "--set",
+        metavar="OPTION=VALUE",
+        help="An option of 'ptxgen kernels KERNEL'; many times.",
+        show_default=False,
+        autocompletion=completion.settings,
     ),
 ]
 DType = Annotated[
-    str | None, typer.Option("--dtype", metavar="TYPE", help="Short for --set dtype=TYPE.", show_default=False)
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help="Short for --set dtype=TYPE.",
+        show_default=False,
+        autocompletion=completion.types,
+    ),
 ]
 CDType = Annotated[
-    str | None, typer.Option("--c-dtype", metavar="TYPE", help="Short for --set c_dtype=TYPE.", show_default=False)
+    str | None,
+    typer.Option(
+        "--c-dtype",
+        metavar="TYPE",
+        help="Short for --set c_dtype=TYPE.",
+        show_default=False,
+        autocompletion=completion.types,
+    ),
 ]
 PtxFile = Annotated[str, typer.Argument(metavar="FILE.ptx", help="PTX text; - is standard input.", show_default=False)]
 Target = Annotated[

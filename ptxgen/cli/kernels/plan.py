@@ -30,7 +30,10 @@ def plan(
     k: Annotated[int, typer.Argument(metavar="K", help="Length of the sums.", show_default=False)],
     dtype: DType = None,
     c_dtype: CDType = None,
-    machine: Annotated[str, typer.Option("--machine", metavar="NAME", help="b200 or h200.")] = "b200",
+    machine: Annotated[
+        str,
+        typer.Option("--machine", metavar="NAME", help="b200 or h200.", autocompletion=completion.machines),
+    ] = "b200",
     kernel: Annotated[
         str | None,
         typer.Option(

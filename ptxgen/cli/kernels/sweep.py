@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ptxgen.cli.common import completion
 from ptxgen.cli.common.options import DaskAddress, Jobs, KernelName, find_kernel, require_option
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
 from ptxgen.cli.launch import devices
@@ -36,11 +37,18 @@ def sweep(
             metavar="[OPTION=VALUE,VALUE...]...",
             help="Options as --set of 'ptxgen run' takes them, with all values.",
             show_default=False,
+            autocompletion=completion.settings,
         ),
     ] = None,
     settings: Annotated[
         list[str],
-        typer.Option("--set", metavar="OPTION=VALUE,...", help="The same, as 'ptxgen run' has it.", show_default=False),
+        typer.Option(
+            "--set",
+            metavar="OPTION=VALUE,...",
+            help="The same, as 'ptxgen run' has it.",
+            show_default=False,
+            autocompletion=completion.settings,
+        ),
     ] = [],  # noqa: B006  (typer's way to say many)
     m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
@@ -55,10 +63,24 @@ def sweep(
         ),
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Run each in the emulator, and compare with NumPy.")] = False,
-    schedule: Annotated[str, typer.Option("--schedule", metavar="eager|late|random", help="Of --run.")] = "eager",
+    schedule: Annotated[
+        str,
+        typer.Option(
+            "--schedule",
+            metavar="eager|late|random",
+            help="Of --run.",
+            autocompletion=completion.words(*devices.SCHEDULES),
+        ),
+    ] = "eager",
     seed: Annotated[int, typer.Option("--seed", help="Of the inputs and the random schedule.")] = 0,
     device: Annotated[
-        str, typer.Option("--device", metavar="emulator|gpu", help="gpu: run each there, compare and time it.")
+        str,
+        typer.Option(
+            "--device",
+            metavar="emulator|gpu",
+            help="gpu: run each there, compare and time it.",
+            autocompletion=completion.words(*devices.DEVICES),
+        ),
     ] = "emulator",
     sort: Annotated[
         str | None,

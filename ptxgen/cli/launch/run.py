@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ptxgen.cli.common import completion
 from ptxgen.cli.common.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
 from ptxgen.cli.launch import devices
@@ -57,7 +58,10 @@ def run(
     schedule: Annotated[
         str,
         typer.Option(
-            "--schedule", metavar="eager|late|random", help="When asynchronous work completes in the emulator."
+            "--schedule",
+            metavar="eager|late|random",
+            help="When asynchronous work completes in the emulator.",
+            autocompletion=completion.words(*devices.SCHEDULES),
         ),
     ] = "eager",
     schedules: Annotated[
@@ -90,7 +94,15 @@ def run(
             show_default=False,
         ),
     ] = None,
-    device: Annotated[str, typer.Option("--device", metavar="emulator|gpu", help="Where it runs.")] = "emulator",
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="emulator|gpu",
+            help="Where it runs.",
+            autocompletion=completion.words(*devices.DEVICES),
+        ),
+    ] = "emulator",
     ptx: Annotated[
         str | None,
         typer.Option(

@@ -68,8 +68,21 @@ def explain(
     cta_group: Annotated[int | None, typer.Option("--cta-group", metavar="1|2", help="idesc.")] = None,
     ws: Annotated[bool | None, typer.Option("--ws/--no-ws", help="idesc: of tcgen05.mma.ws.")] = None,
     scale_vec: Annotated[str, typer.Option("--scale-vec", metavar="1X|2X|4X", help="idesc with block scales.")] = "",
-    use: Annotated[str, typer.Option("--use", metavar="mma|cp|scales", help="smem: who reads the data.")] = "",
-    major: Annotated[str, typer.Option("--major", metavar="k|mn", help="smem, wgmma: major-ness.")] = "",
+    use: Annotated[
+        str,
+        typer.Option(
+            "--use",
+            metavar="mma|cp|scales",
+            help="smem: who reads the data.",
+            autocompletion=completion.words("mma", "cp", "scales"),
+        ),
+    ] = "",
+    major: Annotated[
+        str,
+        typer.Option(
+            "--major", metavar="k|mn", help="smem, wgmma: major-ness.", autocompletion=completion.words("k", "mn")
+        ),
+    ] = "",
     m: Annotated[int | None, typer.Option("--m", metavar="32|64|128", help="zero-mask: M.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="facts, checks: print the page of docs/.")] = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ptxgen.cli.common import completion
 from ptxgen.cli.errors import OK, InputError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def layout(
             help="swizzle, operand, descriptor, tma, tensormap, accumulator, ld, a, metadata, cp, scales or fragment; "
             "without it, all kinds with their options.",
             show_default=False,
+            autocompletion=completion.pictures,
         ),
     ] = None,
     words: Annotated[

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ptxgen.cli.common import completion
 from ptxgen.cli.common.options import Target
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
 
@@ -32,6 +33,7 @@ def sass(
             metavar="FILE | diff A B",
             help="PTX, a cubin, an ELF file, a fatbin, or a shipped kernel with options: NAME[option=value,...].",
             show_default=False,
+            autocompletion=completion.kernel_names,
         ),
     ],
     target: Target = None,

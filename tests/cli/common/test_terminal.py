@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from ptxgen.cli.main import app
 from ptxgen.gemm import kernels
 from tests.support.command_line import Cli
 from tests.support.paths import ROOT
+from tests.support.terminal import in_terminal
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
 HEAD = ".version 8.6\n.target sm_90a\n.address_size 64\n"
@@ -61,6 +61,19 @@ def test_examples_parse(line: str) -> None:
             assert "/" not in word or word in kernels(), word
 
 
+#: Examples that need no file and take no time.
+QUICK = [
+    command for name in ("kernels", "explain", "layout", "coverage", "plan", "build")
+    for command, _ in EXAMPLES[name] if " -o " not in command
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", QUICK)
+def test_examples_work(cli: Cli, line: str) -> None:
+    outcome = cli(*shlex.split(line)[1:])
+    assert (outcome.code, outcome.err) == (0, "")
+
+
 def test_the_groups_of_commands_are_shown(cli: Cli) -> None:
     lines = cli("--help").out.splitlines()
     for panel in ("Kernels:", "PTX files:", "Values:", "Examples:"):
@@ -91,17 +104,12 @@ def test_thirty_columns_are_enough(
     assert all("  " not in line.strip() for line in long), long
 
 
-@pytest.mark.skipif(shutil.which("script") is None, reason="script(1), which makes a terminal, is not installed")
 def test_no_color() -> None:
-    def shown(**more: str) -> str:
-        ptxgen = f"{shlex.quote(sys.executable)} -m ptxgen"
-        command = ["script", "-qec", f"{ptxgen} check nothing.ptx; {ptxgen} explain ld", "/dev/null"]
-        made = subprocess.run(
-            command, env=environment(TERM="xterm", **more), capture_output=True, text=True, check=False
-        )
-        return made.stdout
+    def shown(no_color: str) -> str:
+        commands = (("check", "nothing.ptx"), ("explain", "ld"))
+        return "".join(in_terminal(*command, NO_COLOR=no_color).output for command in commands)
 
-    colored, plain = shown(), shown(NO_COLOR="1")
+    colored, plain = shown(""), shown("1")
     assert "\x1b[1;31merror:" in colored
     assert "\x1b[36m" in colored
     assert not any(f"\x1b[{code}m" in plain for code in ("1;31", "36", "31", "32", "1;33"))
@@ -146,6 +154,18 @@ def test_assemble_as_json(cli: Cli, tmp_path: Path) -> None:
         ("ptxgen build hopper/", ["hopper/wgmma"]),
         ("ptxgen explain tcgen05.l", ["tcgen05.ld"]),
         ("ptxgen explain shared-r", ["shared-race"]),
+        ("ptxgen kernels modular-k", ["modular-k8"]),
+        ("ptxgen run blackwell/clc --set st", ["stages="]),
+        ("ptxgen run blackwell/clc --set epilogue=", ["epilogue=tma", "epilogue=direct"]),
+        ("ptxgen run mine#none --set st", []),
+        ("ptxgen sweep blackwell/clc st", ["stages="]),
+        ("ptxgen run --schedule l", ["late"]),
+        ("ptxgen run --device ", ["emulator", "gpu"]),
+        ("ptxgen run --dtype e4", ["e4m3"]),
+        ("ptxgen plan --machine ", ["b200", "h200"]),
+        ("ptxgen layout sw", ["swizzle"]),
+        ("ptxgen sass blackwell/cl", ["blackwell/clc"]),
+        ("ptxgen explain smem 1 --use ", ["mma", "cp", "scales"]),
     ],
 )
 def test_completion(line: str, expected: list[str]) -> None:
@@ -160,14 +180,32 @@ def test_completion(line: str, expected: list[str]) -> None:
     assert set(expected) <= set(made.stdout.split()), made.stderr
 
 
-def test_completion_is_shown_for_a_shell() -> None:
+@pytest.mark.parametrize(("shell", "line"), [("zsh", "_arguments"), ("fish", "blackwell/swizzled\t")])
+def test_completion_of_other_shells_is_one_line_a_word(shell: str, line: str) -> None:
+    more = {"_TYPER_COMPLETE_ARGS": "ptxgen kernels blackwell/s", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     made = subprocess.run(
-        [sys.executable, "-m", "ptxgen", "--show-completion", "bash"],
+        [sys.executable, "-m", "ptxgen"],
+        env=environment(_PTXGEN_COMPLETE=f"complete_{shell}", **more),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.stdout.startswith(line), made.stderr
+    assert made.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"), [("bash", "complete -o default"), ("zsh", "compdef"), ("fish", "complete ")]
+)
+def test_completion_is_shown_for_a_shell(shell: str, line: str) -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "ptxgen", "--show-completion", shell],
         env=environment(_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1"),
         capture_output=True,
         text=True,
     )
     assert "_PTXGEN_COMPLETE" in made.stdout
+    assert line in made.stdout
 
 
 @pytest.mark.parametrize("delay", [0.2, 2.0])
@@ -188,6 +226,25 @@ def test_ctrl_c_ends_a_run_soon_and_without_a_traceback(delay: float) -> None:
     if process.returncode != -signal.SIGINT:  # Python itself was not up yet
         assert process.returncode == 130
         assert "Traceback" not in errors
+
+
+def test_ctrl_c_ends_a_long_call_of_numpy_too(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import numpy as np\nx = np.ones(1 << 26)\nprint('now', flush=True)\nnp.sort(np.random.rand(1 << 28))\n"
+    )
+    session = in_terminal("run", str(tmp_path / "slow.py"), interrupt=6.0)
+    assert session.code == 130
+    assert "Traceback" not in session.output
+    # Half a second on a machine of its own; tests share theirs.
+    assert session.seconds < 2
+
+
+@pytest.mark.parametrize("command", ["sweep blackwell/pipelined stages=3,4,5 --run", "run blackwell/clc --schedules 8"])
+def test_ctrl_c_ends_the_workers_too(command: str) -> None:
+    session = in_terminal(*command.split(), interrupt=4.0)
+    assert session.code == 130
+    assert "Traceback" not in session.output
+    assert session.seconds < 2
 
 
 def seconds(code: str) -> float:

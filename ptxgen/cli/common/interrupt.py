@@ -1,0 +1,36 @@
+"""Ctrl-C ends the command within half a second, also inside a call of NumPy, which Python's own handler waits for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+
+from ptxgen.cli.errors import INTERRUPTED
+
+#: Seconds that the command has to end by itself: to stop its workers, and to leave the terminal as it was.
+_GRACE = 0.4
+
+
+def watch() -> None:
+    """From now on a thread hears of Ctrl-C at once, and ends the process where the main thread does not."""
+    if sys.platform == "win32":  # where only sockets can be waited for, and no such call takes long
+        return
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_listen, args=(ours, theirs), daemon=True).start()
+
+
+def _listen(ours: socket.socket, theirs: socket.socket) -> None:
+    while signal.SIGINT not in ours.recv(64):
+        pass
+    time.sleep(_GRACE)
+    if sys.stderr.isatty():
+        sys.stderr.write("\x1b[?25h\n")  # a progress bar hides the cursor
+        sys.stderr.flush()
+    theirs.close()
+    os._exit(INTERRUPTED)
