@@ -362,7 +362,10 @@ class Observer:
         """A warp's tcgen05.ld will read columns of bands of its quarter of the lanes."""
 
     def tensor_loads_awaited(self, row: int, loads: Sequence[TensorLoad]) -> None:
-        """A warp has waited for these tcgen05.ld, or read their registers."""
+        """A warp has executed tcgen05.wait::ld, with these tcgen05.ld in flight."""
+
+    def tensor_load_used(self, row: int, load: TensorLoad) -> None:
+        """A warp reads a register of this tcgen05.ld, for which it has not waited."""
 
     def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
         """A warp's tcgen05.st will write columns of bands of its quarter of the lanes."""

@@ -386,8 +386,8 @@ class Scheduler:
     def _check_pending(self, group: Group, operation: Operation) -> None:
         """A read of a register that a tcgen05.ld has yet to write waits for it (9.7.16.6.4.5, PTX ISA 9.2).
 
-        The manual says of this dependency that it orders nothing else, but a load that has brought its values has read
-        the cells: CuTe DSL (4.8) lets no other warp wait for more before it frees them or has the next MMA there.
+        The manual says of this dependency that it orders nothing else. CuTe DSL (4.8) has no other wait before another
+        warp frees the cells; what overwrites them needs tcgen05.wait::ld (`TensorAccesses.tensor_load_used`).
         """
         if not operation.reads:
             return
@@ -397,7 +397,7 @@ class Scheduler:
                 if not load.registers.isdisjoint(operation.reads):
                     load.complete()
                     machine.transfers.remove(row, load)
-                    machine.events.tensor_loads_awaited(row, [load])
+                    machine.events.tensor_load_used(row, load)
                     reader = machine.findings.access("reader", operation.statement, row, space="reg")
                     writer = machine.findings.access("writer", load.statement, row, space="reg")
                     machine.findings.report(

@@ -17,11 +17,10 @@ TENSOR_RACE = _check(
     "9.7.16.6.2 are by themselves. Operations of the tensor core of a CTA, or of a CTA pair, run in their order of "
     "issue.",
     why="MMA, copy, shift, load and store are asynchronous (9.7.16.6.1): a load before the commit of the MMA reads "
-    "stale "
-    "sums, an MMA reads A that a tcgen05.st has not written yet, a store overwrites what an MMA still reads. A warp "
-    "that "
-    "has read one register of a tcgen05.ld counts as having waited for the load: the register dependency is respected "
-    "(9.7.16.6.4.5), and CuTe DSL's kernels rely on it.",
+    "stale sums, an MMA reads A that a tcgen05.st has not written yet, a store overwrites what an MMA still reads. "
+    "Reading a register of a tcgen05.ld waits for its value and orders nothing else (9.7.16.6.4.5): the columns may be "
+    "freed after it, as CuTe DSL's kernels do, but before another warp overwrites them there must be a "
+    "tcgen05.wait::ld.",
     fix="tcgen05.commit and a wait for its mbarrier (mma, cp, shift), tcgen05.wait::ld, tcgen05.wait::st; for other "
     "warps "
     "then a synchronization between tcgen05.fence::before_thread_sync and ::after_thread_sync",

@@ -78,6 +78,8 @@ class TensorAccesses(OrderListener, Observer):
         #: In which of its intervals a warp last loaded a column of its first or second band: `PENDING` until
         #: tcgen05.wait::ld, or until the warp reads a register of the load.
         self.reader_clock = np.zeros((slots, happens_before.warps, _HALVES, COLUMNS), np.int64)
+        #: What of that has no tcgen05.wait::ld yet, only a use of the registers.
+        self._by_register = np.zeros(self.reader_clock.shape, np.bool_)
         #: The last tcgen05.ld of each columns by a warp in one of its intervals, the latest at the end.
         self._loads: dict[tuple[int, int], dict[range, Statement]] = {}
         #: Conflicts with a warp's loads in flight, by columns: reported if the warp uses their values.
@@ -88,7 +90,7 @@ class TensorAccesses(OrderListener, Observer):
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         if self._used:
-            for table in (self.writer, self.core_reader, self.reader_clock):
+            for table in (self.writer, self.core_reader, self.reader_clock, self._by_register):
                 table[slots] = 0
         if self._suspects:
             for row in self._happens_before.rows_of(slots).tolist():
@@ -139,7 +141,9 @@ class TensorAccesses(OrderListener, Observer):
                 if reader != row and (reader, latest) in self._fences.unfenced:
                     at = self._load_of(reader, latest, columns)
                     self._advise_fence_before(row, reader, at, operation.what, operation.statement)
+        reported = {row}
         for reader, load, event in self._unordered_loads(row, slot, bands, columns):
+            reported.add(reader)
             writer = self._access("writer", operation.statement, row, slot, columns)
             found = self._access("reader", load, reader, slot, columns)
             report = partial(
@@ -154,8 +158,39 @@ class TensorAccesses(OrderListener, Observer):
                 _load_fix(event, load),
             )
             self._against_load(reader, columns, event, report)
+        if self._by_register[slot][..., span].any():
+            self._against_used_loads(operation, row, slot, bands, columns, reported)
+            self._by_register[slot][..., span] = False
         self._used = True
         self.writer[slot, bands, span] = operation.number
+
+    def _against_used_loads(
+        self, operation: AsyncOperation, row: int, slot: int, bands: Sequence[int], columns: range, reported: set[int]
+    ) -> None:
+        """Columns are overwritten that warps have loaded with no other wait than a use of the registers.
+
+        The manual says of a register dependency that it orders no accesses to memory (9.7.16.6.4.5), so a release after
+        it is too early (vllm-project/flash-attention#182). CuTe DSL relies on it for dealloc alone. Those of `reported`
+        warps are left out: races of their own, and the warp itself, whose operations follow its loads.
+        """
+        span = slice(columns.start, columns.stop)
+        used = self._by_register[slot][..., span] & self._quarters(bands)[..., None]
+        for warp in np.flatnonzero(used.any(axis=(1, 2))).tolist():
+            reader = slot * self._happens_before.warps + warp
+            load = self._load_of(reader, int(self.reader_clock[slot, warp][..., span].max()), columns)
+            if reader in reported or load is None:
+                continue
+            writer = self._access("writer", operation.statement, row, slot, columns)
+            found = self._access("reader", load, reader, slot, columns)
+            self._findings.report(
+                tcgen05.TENSOR_RACE,
+                operation.statement,
+                summary=f"{writer} overwrites {_named(columns)} while {found} may still be reading them",
+                rule="Its warp has read registers of the load, which orders no accesses to tensor memory, and released "
+                "the columns without tcgen05.wait::ld",
+                fix=f"tcgen05.wait::ld after line {load.line}, before the release",
+                accesses=(writer, found),
+            )
 
     def _against_load(self, reader: int, columns: range, event: Event, report: Callable[[], None]) -> None:
         """A conflict with a load in flight matters only if its values are used: masked attention drops some."""
@@ -199,10 +234,7 @@ class TensorAccesses(OrderListener, Observer):
         self, row: int, slot: int, bands: Sequence[int], columns: range
     ) -> Iterator[tuple[int, Statement | None, Event]]:
         """(warp, its load, the event to wait for) of loads of a slot's cells that do not happen before warp `row`."""
-        reached = np.zeros(_BANDS, np.bool_)
-        reached[list(bands)] = True
-        # Of each warp, the bands of its quarter.
-        mine = np.resize(reached.reshape(-1, _HALVES), (self._happens_before.warps, _HALVES))
+        mine = self._quarters(bands)
         clocks = self.reader_clock[slot][..., columns.start : columns.stop].max(axis=2, initial=0)
         latest = np.where(mine, clocks, 0).max(axis=1, initial=0)
         for warp_id in np.flatnonzero(
@@ -212,6 +244,12 @@ class TensorAccesses(OrderListener, Observer):
             if pending or reader != row:
                 load = self._load_of(reader, int(latest[warp_id]), columns)
                 yield reader, load, Event(member=reader % self._happens_before.members, clock=int(latest[warp_id]))
+
+    def _quarters(self, bands: Sequence[int]) -> NDArray[np.bool_]:
+        """Which of the bands of its quarter each warp has among these, (warps, 2)."""
+        reached = np.zeros(_BANDS, np.bool_)
+        reached[list(bands)] = True
+        return np.resize(reached.reshape(-1, _HALVES), (self._happens_before.warps, _HALVES))
 
     def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
         operation, row = self._happens_before.operations[work.number], work.row
@@ -258,6 +296,7 @@ class TensorAccesses(OrderListener, Observer):
         self.writer[slot][:, span] = 0
         self.core_reader[slot][:, span] = 0
         self.reader_clock[slot][..., span] = 0
+        self._by_register[slot][..., span] = False
 
     def _freed_in_use(self, free: Access, used: Access, rule: str, statement: Statement, cause: Cause = None) -> None:
         doing = "reading" if used.role == "reader" else "writing"
@@ -352,7 +391,9 @@ class TensorAccesses(OrderListener, Observer):
             else:
                 self._advise_fence(row, earlier, "load", statement)
         self._used = True
-        self.reader_clock[slot, warp_id, [band % _HALVES for band in bands], span] = PENDING
+        halves = [band % _HALVES for band in bands]
+        self.reader_clock[slot, warp_id, halves, span] = PENDING
+        self._by_register[slot, warp_id, halves, span] = False
         self._remember_load(row, PENDING, columns, statement)
 
     def _remember_load(self, row: int, clock: int, columns: range, statement: Statement) -> None:
@@ -397,6 +438,19 @@ class TensorAccesses(OrderListener, Observer):
         )
 
     def tensor_loads_awaited(self, row: int, loads: Sequence[TensorLoad]) -> None:
+        slot, warp_id = divmod(row, self._happens_before.warps)
+        if self._used:
+            self._by_register[slot, warp_id] = False
+        self._loaded(row, loads)
+
+    def tensor_load_used(self, row: int, load: TensorLoad) -> None:
+        slot, warp_id = divmod(row, self._happens_before.warps)
+        self._loaded(row, [load])
+        halves, columns = [band % _HALVES for band in load.bands], load.columns
+        self._by_register[slot, warp_id, halves, columns.start : columns.stop] = True
+
+    def _loaded(self, row: int, loads: Sequence[TensorLoad]) -> None:
+        """A warp has the values of these loads."""
         slot, warp_id = divmod(row, self._happens_before.warps)
         clock = self._happens_before.clock(row)
         if row in self._suspects:
