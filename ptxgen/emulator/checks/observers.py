@@ -9,6 +9,7 @@ from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
 from ptxgen.emulator.checks.global_memory.copies import GlobalCopies
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
+from ptxgen.emulator.checks.global_memory.lanes import LaneOrder
 from ptxgen.emulator.checks.global_memory.read_only import ReadOnlyLoads
 from ptxgen.emulator.checks.global_memory.tensormap_uses import TensormapUses
 from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
@@ -61,7 +62,8 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     shared = SharedAccesses(order, waits, lanes, by_barriers, cas_loops, slots, bytes, findings)
     tensor_fences = TensorFences(machine.warps, machine.warps_per_cta)
     tensor = TensorAccesses(order, tensor_fences, waits, slots, findings)
-    order.attach(lanes, tensor_fences, tensor)
+    lane_order = LaneOrder(order, lanes.interval, findings)
+    order.attach(lanes, lane_order, tensor_fences, tensor)
     cluster_barriers = ClusterBarrierClocks(order, findings)
     exits = CtaExit(order, cluster_barriers, shared, findings)
     strong = StrongAccesses(order, findings)
@@ -73,7 +75,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     transactions = Transactions(order, machine.mbarriers, findings)
     events = GlobalEvents(order, lanes.interval, len(machine.memory.data), cas_loops, findings)
     grids = GridRaces(order, events, findings)
-    accesses = GlobalAccesses(order, lanes, events, grids, findings)
+    accesses = GlobalAccesses(order, lanes, events, grids, lane_order, findings)
     copies = GlobalCopies(order, events, grids, machine.memory, findings)
     observers: list[Observer] = [
         cas_loops,

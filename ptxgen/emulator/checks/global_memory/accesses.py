@@ -25,7 +25,9 @@ from ptxgen.emulator.checks.changes import changing_lanes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
+from ptxgen.emulator.checks.global_memory.lanes import LaneOrder
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries, ShadowMemory
+from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
@@ -33,12 +35,14 @@ from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, MAP_BYTES
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 _LANES = np.arange(32, dtype=np.int32)
+_ALL = np.full(1, ALL, np.uint32)
 #: Lanes of accesses, (warps, 32), or all.
 Mask = NDArray[np.bool_] | None
 
@@ -52,9 +56,10 @@ class GlobalAccesses(Observer):
         lanes: LaneAccesses,
         events: GlobalEvents,
         grids: GridRaces,
+        lane_order: LaneOrder,
         findings: Findings,
     ) -> None:
-        self._happens_before, self._lanes = happens_before, lanes
+        self._happens_before, self._lanes, self._lane_order = happens_before, lanes, lane_order
         self._events, self._grids, self._findings = events, grids, findings
         #: Which words strong loads have seen.
         self._observed = np.zeros(0, np.bool_)
@@ -133,6 +138,7 @@ class GlobalAccesses(Observer):
             before = events.writer.at(offsets, size)
             self._compare(before >> SHIFT, offsets, rows, racing, statement, what)
             again = self._between_lanes(before, offsets, rows, mask, racing, statement, what)
+            self._lane_order.compare(events, before, offsets, rows, racing, statement, what)
         if same is not None:
             for places in (events.reader, events.earlier):
                 if places.used:
@@ -150,6 +156,7 @@ class GlobalAccesses(Observer):
             self._keep_load(rows, offsets, mask, size, entries)
         else:
             self._keep_store(rows, offsets, mask, size, entries, racing, statement, again)
+            self._lane_order.stored(rows, _ALL if mask is None else bits_of(mask))
 
     def strong(
         self,

@@ -28,6 +28,7 @@ from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.order import CLUSTER, CTA, GPU, SCOPES, Order
 from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -217,23 +218,27 @@ class StrongAccesses(Observer):
             self._happens_before.end_intervals(rows)
         return True
 
-    def access(self, row: int, words: Sequence[Word], order: Order, *, reads: bool, writes: bool) -> None:
-        """A warp makes the strong accesses that `together` has recorded, to different words: all read before any
-        writes.
+    def access(
+        self, row: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_], *, reads: bool, writes: bool
+    ) -> None:
+        """Lanes (32) of a warp make the strong accesses that `together` has recorded, to different words: all read
+        before any writes.
 
         What all stores to a word have published counts, also where a load returns a stale value.
         """
         if reads:
-            self._observe(row, words, order)
+            self._observe(row, words, order, lanes)
         if writes:
-            self._publish(row, words, order, acquired=reads and order.acquires)
+            self._publish(row, words, order, lanes, acquired=reads and order.acquires)
 
     def _domain(self, row: int, within: int) -> int:
         """Which CTA or cluster the scope is, as this warp sees it."""
         actor = self._happens_before.actor(row)
         return (actor // self._happens_before.warps, actor // self._happens_before.members, 0)[within]
 
-    def _publish(self, row: int, words: Sequence[Word], order: Order, *, acquired: bool) -> None:
+    def _publish(
+        self, row: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_], *, acquired: bool
+    ) -> None:
         """What comes before a store is published with the word: all of it if it releases, else what fences cover.
 
         What a warp that releases has itself observed need not be published by others too; `acquired`: it has just
@@ -245,7 +250,7 @@ class StrongAccesses(Observer):
         actor, clock, everything = (
             self._happens_before.actor(row),
             self._happens_before.clock(row),
-            self._happens_before.release(row),
+            self._happens_before.release(row, int(bits_of(lanes))),
         )
         self._number += 1
         parts = self._given(row, order, everything)
@@ -315,7 +320,7 @@ class StrongAccesses(Observer):
             for within, vclock in published.items()
         }
 
-    def _observe(self, row: int, words: Sequence[Word], order: Order) -> None:
+    def _observe(self, row: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_]) -> None:
         """What was published with the words is acquired if the access acquires; else by a later fence, or never."""
         cta, own = self._domain(row, CTA), self._happens_before.actor(row)
         domains = {(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)}
@@ -347,7 +352,7 @@ class StrongAccesses(Observer):
                 continue
             for vclock in fresh:
                 if enough == _AT_ONCE:
-                    self._happens_before.acquire(row, vclock)
+                    self._happens_before.acquire(row, vclock, lanes)
                 elif enough in together:
                     together[enough].join(vclock)
                 else:

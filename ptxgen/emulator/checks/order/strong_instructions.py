@@ -27,8 +27,8 @@ class StrongInstructions(Observer):
         if order is None or words is None:
             return
         if not self._strong.together(rows, words.positions, words.places, order, statement, reads=True, writes=False):
-            for _, row, own, _ in words.by_warp():
-                self._strong.access(row, own, order, reads=True, writes=False)
+            for position, row, own, _ in words.by_warp():
+                self._strong.access(row, own, order, access.active[position], reads=True, writes=False)
 
     def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
         if access.order is not None:
@@ -58,7 +58,7 @@ class StrongInstructions(Observer):
                     offset = int(places.offsets[position, lane])
                     alike = active[position] & (places.offsets[position] == offset)
                     strong.stale.store(row, alike, word, places.data, offset, size, statement.line)
-            strong.access(row, own, order, reads=reads, writes=True)
+            strong.access(row, own, order, active[position], reads=reads, writes=True)
 
     def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
         if self._strong.stale is not None:

@@ -179,7 +179,9 @@ class SharedRaces:
             other = happens_before.party("reader" if loads else "writer", line, row, member, at)
             actor = row - row % happens_before.members + member
             excuse = self._excuse(access, accesses, line, loads=loads)
-            side = "" if excuse else happens_before.unfenced_side(row, actor, clock)
+            # Of lanes that lag behind their warp (`HappensBefore.lagging`).
+            behind = clock != PENDING and happens_before.has_observed_actor(row, actor, clock)
+            side = "" if excuse or behind else happens_before.unfenced_side(row, actor, clock)
             if side:
                 report_unfenced(self._findings, found, other, side, access.statement)
                 continue
@@ -204,6 +206,8 @@ class SharedRaces:
             rule = by_mma or _sentence(why)
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
+            if not rule and behind:
+                rule = "Only other lanes of its warp have acquired what orders the two"
             if not rule:
                 rule = "That warp has not waited for the copy" if copied else "The two warps have not synchronized"
             past = "may still be writing" if copied else "reads" if loads else "writes"
@@ -212,7 +216,7 @@ class SharedRaces:
                 access.statement,
                 summary=f"{found} {_does(found)} {found.place}, which {other} {past}",
                 rule=rule,
-                fix=STRONG_LOAD if excuse else None,
+                fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else None,
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
             )

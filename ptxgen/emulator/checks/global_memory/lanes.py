@@ -1,0 +1,166 @@
+"""Lanes of a warp that alone release, or acquire, what others of it have stored to global memory, or load from it.
+
+A release pattern publishes what its own thread has done and observed (PTX ISA 8.8), and an acquire pattern orders what
+its own thread does next. For the other lanes it counts from their next bar.warp.sync or barrier on; shuffles and votes
+order no memory. `shared.lanes` has the same for shared memory, and says how races may be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_memory.events import GlobalEvents, does
+from ptxgen.emulator.checks.global_memory.shadow import NOBODY, SHIFT, Entries
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.listener import OrderListener
+from ptxgen.emulator.checks.order.partial_release import PartialReleases
+from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.syntax import Statement
+
+_LANES = np.arange(32, dtype=np.int32)
+
+
+class LaneOrder(OrderListener):
+    """The lanes that have stored to global memory in the interval of their warp's lanes, and released it."""
+
+    def __init__(self, happens_before: HappensBefore, intervals: NDArray[np.int64], findings: Findings) -> None:
+        self._happens_before, self._findings = happens_before, findings
+        #: The number of the interval of each warp's lanes now (`LaneAccesses`).
+        self._intervals = intervals
+        #: The interval in which lanes of each warp last stored, and these lanes, as bits.
+        self._stored, self._storers = np.zeros(len(intervals), np.int64), np.zeros(len(intervals), np.uint32)
+        self._releases = PartialReleases()
+
+    def released(self, row: int, lanes: int) -> None:
+        interval = int(self._intervals[row])
+        accessed = int(self._storers[row]) if self._stored[row] == interval else 0
+        clock = self._happens_before.clock(row)
+        self._releases.done(row, lanes, accessed=accessed, interval=interval, clock=clock)
+
+    def converged(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        self._releases.converge(rows, clocks)
+
+    def groups_converged(self, row: int, groups: Sequence[int], clock: int) -> None:
+        self._releases.converge(np.array([row]), np.array([clock]))
+
+    def stored(self, rows: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
+        """Lanes (bits) of these warps store weakly."""
+        now = self._intervals[rows]
+        self._storers[rows] = np.where(self._stored[rows] == now, self._storers[rows], np.uint32(0)) | lanes
+        self._stored[rows] = now
+
+    def compare(
+        self,
+        events: GlobalEvents,
+        entries: Entries,
+        offsets: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        racing: NDArray[np.bool_] | None,
+        statement: Statement,
+        what: str,
+    ) -> None:
+        """Weak accesses of warps against the last stores there: `entries`, (warps, 32, places)."""
+        if not self._releases.parts and not self._happens_before.any_lagging(rows):
+            return
+        candidates = entries != 0
+        if racing is not None:
+            candidates &= racing[..., None]
+        if candidates.any():
+            self._unreleased(events, entries, candidates, offsets, rows, statement, what)
+            self._unacquired(events, entries, candidates, offsets, rows, statement, what)
+
+    def _unreleased(
+        self,
+        events: GlobalEvents,
+        entries: Entries,
+        candidates: NDArray[np.bool_],
+        offsets: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        statement: Statement,
+        what: str,
+    ) -> None:
+        if not self._releases.parts:
+            return
+        numbers = events.lanes[entries >> SHIFT]
+        for number, part in self._releases.among(numbers[candidates]):
+            there = candidates & (numbers == number) & (entries & NOBODY != NOBODY)
+            if not there.any():
+                continue
+            actor = int(events.actor[entries[there][0] >> SHIFT])
+            for position, row in enumerate(rows.tolist()):
+                observed = partial(self._happens_before.has_observed_actor, row, actor)
+                if (
+                    self._happens_before.actor(row) == actor
+                    or not observed(part.begin)
+                    or (part.end is not None and observed(part.end))
+                ):
+                    continue
+                done, lanes = part.until(observed), (entries[position] & NOBODY).astype(np.int64)
+                mine = there[position] & (done >> lanes & 1 == 0)
+                if mine.any():
+                    rule = "After the store only other lanes of that warp release it"
+                    fix = "bar.warp.sync between the store and the release"
+                    self._report(events, entries[position], mine, offsets[position], row, statement, what, rule, fix)
+
+    def _unacquired(
+        self,
+        events: GlobalEvents,
+        entries: Entries,
+        candidates: NDArray[np.bool_],
+        offsets: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        statement: Statement,
+        what: str,
+    ) -> None:
+        happens_before = self._happens_before
+        for position, row in enumerate(rows.tolist()):
+            lagging = happens_before.lagging(row)
+            if lagging is None:
+                continue
+            observed, behind = lagging
+            suspects = candidates[position] & behind[:, None]
+            for event in np.unique(entries[position][suspects] >> SHIFT).tolist():
+                actor, clock = int(events.actor[event]), int(events.clock[event])
+                if actor == happens_before.actor(row) or clock == PENDING:
+                    continue
+                epoch = happens_before.epoch_of(actor), actor % happens_before.members, clock
+                if observed.has_observed(*epoch) or not happens_before.has_observed_actor(row, actor, clock):
+                    continue  # or no lane has, which is reported elsewhere
+                mine = suspects & (entries[position] >> SHIFT == event)
+                rule = "Only other lanes of its warp acquire what orders the two"
+                fix = "bar.warp.sync between the acquire and this access"
+                self._report(events, entries[position], mine, offsets[position], row, statement, what, rule, fix)
+
+    def _report(
+        self,
+        events: GlobalEvents,
+        entries: Entries,
+        chosen: NDArray[np.bool_],
+        offsets: NDArray[np.int64],
+        row: int,
+        statement: Statement,
+        what: str,
+        rule: str,
+        fix: str,
+    ) -> None:
+        """Report the first of these accesses, (32, places), by a warp."""
+        lane, place = np.unravel_index(int(chosen.argmax()), chosen.shape)
+        entry, address = int(entries[lane, place]), HEAP_BASE + int(offsets[lane])
+        other_lane = entry & NOBODY
+        other_lanes = 1 << other_lane if other_lane != NOBODY else None
+        party, other = events.parties(row, entry >> SHIFT, what, statement, address, 1 << int(lane), other_lanes)
+        self._findings.report(
+            races.GLOBAL_RACE,
+            statement,
+            summary=f"{party} {does(party, what)} {party.place or 'global memory'}, which {other} writes",
+            rule=rule,
+            fix=fix,
+            accesses=(party, other),
+        )
