@@ -143,6 +143,8 @@ class GlobalAccesses(Observer):
             for places in (events.reader, events.earlier):
                 if places.used:
                     self._compare(places.at(offsets, size) >> SHIFT, offsets, rows, racing, statement, what)
+            if events.strong_reader.used:
+                self._against_pollers(rows, offsets, racing, size, statement, what)
         if events.copies:
             # Memory does not hold what a copy in flight will write: all lanes count.
             self._compare(events.copy_writer[_granules(offsets, size)], offsets, rows, mask, statement, what)
@@ -369,6 +371,31 @@ class GlobalAccesses(Observer):
                         row, int(self._events.actor[event]), int(self._events.clock[event])
                     ):
                         unordered[position] &= (events[position] != event) | ~observed[position][:, None]
+        self._report_all(unordered, events, offsets, rows, statement, what)
+
+    def _against_pollers(
+        self,
+        rows: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        racing: Mask,
+        size: int,
+        statement: Statement,
+        what: str,
+    ) -> None:
+        """Weak stores over what threads of other CTAs load by strong loads, which may still poll it.
+
+        Flags of strong accesses alone count as order here, whether they release and acquire or not.
+        """
+        events = self._events.strong_reader.at(offsets, size) >> SHIFT
+        events[self._of_same_cta(events, rows)] = 0
+        unordered = self._unordered(events, rows, racing)
+        if unordered is None:
+            return
+        for position, row in enumerate(rows.tolist()):
+            for event in np.unique(events[position][unordered[position]]).tolist():
+                actor, clock = int(self._events.actor[event]), int(self._events.clock[event])
+                if self._happens_before.unfenced_side(row, actor, clock):
+                    unordered[position] &= events[position] != event
         self._report_all(unordered, events, offsets, rows, statement, what)
 
     def _between_lanes(
