@@ -9,6 +9,7 @@ from tests.bugs import (
     global_memory,
     lanes,
     mbarriers,
+    polling,
     proxies,
     registers,
     shared_memory,
@@ -30,6 +31,7 @@ FAMILIES: dict[str, list[Bug]] = {
     "Tensor memory and tcgen05": tensor_memory.BUGS,
     "Tensormaps": tensormaps.BUGS,
     "Global memory": global_memory.BUGS,
+    "Polling and convergence": polling.BUGS,
     "Clusters": clusters.BUGS,
     "Registers": registers.BUGS,
 }

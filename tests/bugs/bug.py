@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen import Kernel
 from ptxgen.descriptors import TensorMap
@@ -15,6 +16,9 @@ from ptxgen.device.report import Severity
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.engines.timeline import Schedule
 
+SCHEDULES: Sequence[Schedule] = ("eager", "late", "random")
+#: The code of bugs that only show as a wrong result.
+WRONG = "wrong-result"
 #: Ends a line at which the finding is expected.
 MARK = "// <--"
 #: Bytes of the array `data`, and rows and columns of the bf16 matrix `matrix` with its tensormap `map`.
@@ -69,6 +73,10 @@ class Bug:
     also: Sequence[str] = ()
     #: How it is known, where not from the thread itself.
     note: str = ""
+    #: The schedules that report it; of `random` at least one of these seeds. WRONG has no finding: memory differs from
+    #: what the right twin leaves.
+    schedules: Sequence[Schedule] = SCHEDULES
+    seeds: Sequence[int] = (0,)
 
     @property
     def url(self) -> str:
@@ -93,12 +101,17 @@ class Bug:
 
     def run(self, schedule: Schedule, *, right: bool, seed: int = 0) -> LaunchReport:
         """Launch the bug, or its right twin, in the emulator."""
+        return self.outcome(schedule, right=right, seed=seed)[0]
+
+    def outcome(self, schedule: Schedule, *, right: bool, seed: int) -> tuple[LaunchReport, NDArray[np.uint32]]:
+        """The same, with what it leaves in `data`."""
         emulator = Emulator(self.target, schedule=schedule, seed=seed, max_steps=200_000)
         matrix = emulator.array(np.arange(ROWS * COLUMNS, dtype=np.uint16).reshape(ROWS, COLUMNS) & 0x3FFF)
         tensormap = TensorMap.tiled("bf16", matrix, (COLUMNS, ROWS), (2 * COLUMNS,), (COLUMNS, 8))
-        arguments = [emulator.array(np.zeros(DATA // 4, np.uint32)), matrix, tensormap]
+        data = emulator.array(np.zeros(DATA // 4, np.uint32))
         kernel = Kernel.from_ptx(self.text(right=right))
-        return emulator.launch(kernel, self.grid, self.block, arguments, cluster=self.cluster)
+        report = emulator.launch(kernel, self.grid, self.block, [data, matrix, tensormap], cluster=self.cluster)
+        return report, data.numpy()
 
 
 def problem(bug: Bug) -> str:

@@ -356,6 +356,17 @@ class HappensBefore(Observer):
             if before[1].all():
                 del self._partly[row]
 
+    def lanes_catch_up(self, row: int, lanes: NDArray[np.bool_]) -> None:
+        """Lanes of a warp acquire by a strong load: they have then observed what others of it have, as polls repeat.
+
+        Which of it they have acquired is not known apart: a race may be missed.
+        """
+        partly = self._partly.get(row)
+        if partly is not None:
+            np.logical_or(partly[1], lanes, out=partly[1])
+            if partly[1].all():
+                del self._partly[row]
+
     def acquire_operations(self, row: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
         """Lanes, (32), observe that these operations are complete; None stands for all lanes of the warp."""
         fresh = set(numbers) - self.observed[row].operations

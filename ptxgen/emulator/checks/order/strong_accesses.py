@@ -227,6 +227,8 @@ class StrongAccesses(Observer):
         What all stores to a word have published counts, also where a load returns a stale value.
         """
         if reads:
+            if order.acquires:
+                self._happens_before.lanes_catch_up(row, lanes)
             self._observe(row, words, order, lanes)
         if writes:
             self._publish(row, words, order, lanes, acquired=reads and order.acquires)
