@@ -101,10 +101,11 @@ class CtaBarriers:
         machine = self._machine
         if reduction.kind == "sync" and self._complete_at_once(group, name, threads):
             self._warps.move(group, block.following)
-            return  # no effect: a CTA may spin with a barrier in its loop
-        machine.effects += 1
-        group.store(self._warps.pc, np.asarray(block.following))
+            return
         waits = reduction.kind != "arrive"
+        # Threads that wait have no effect: a CTA may spin with a barrier in its loop, as CUTLASS's Semaphore does.
+        machine.effects += not waits
+        group.store(self._warps.pc, np.asarray(block.following))
         if waits:
             group.store(self._warps.held, np.asarray(True))
         active = group.active

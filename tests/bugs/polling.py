@@ -1,0 +1,188 @@
+"""Polling loops, and what a source takes for atomic or for converged.
+
+The memory model proves nothing wrong in most of these: each access is strong. So they are reported where a schedule
+shows them: `random`, which with odd seeds lets pollers run last, tears vectors, and leaves lanes apart.
+"""
+
+from __future__ import annotations
+
+from tests.bugs.bug import Bug
+
+SEEDS = tuple(range(8))
+
+BUGS = [
+    Bug(
+        name="vector-with-one-flag",
+        source="NVIDIA/nccl#824",
+        what="a store of 16 bytes is taken for one atomic access: its one flag says nothing of the other 8 bytes",
+        code="wrong-result",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=2,
+        ptx="""
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra STORE;
+POLL:
+    ld.volatile.global.v4.u32 {%r0, %r1, %r2, %r3}, [%data]; // <--
+    setp.ne.u32 %p1, %r3, 1;
++    setp.ne.or.u32 %p1, %r1, 1, %p1;
+    @%p1 bra POLL;
+    st.global.v2.u32 [%data+64], {%r0, %r2};
+    bra END;
+STORE:
+    st.volatile.global.v4.u32 [%data], {5, 1, 7, 1};
+END:
+""",
+    ),
+    Bug(
+        name="two-words-of-64-bits-with-one-flag",
+        source="NVIDIA/nccl#1641",
+        what="st.volatile.v2.u64 is taken for an atomic store of data and flag, and a poller for one of both",
+        code="wrong-result",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=2,
+        ptx="""
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra STORE;
+POLL:
+    ld.volatile.global.v2.u64 {%rd0, %rd1}, [%data]; // <--
+    setp.eq.u64 %p1, %rd1, 0;
+    @%p1 bra POLL;
++    fence.acq_rel.gpu;
++    ld.volatile.global.u64 %rd0, [%data];
+    st.global.u64 [%data+64], %rd0;
+    bra END;
+STORE:
+-    mov.u64 %rd2, 5;
+-    mov.u64 %rd3, 1;
+-    st.volatile.global.v2.u64 [%data], {%rd2, %rd3};
++    st.volatile.global.u64 [%data], 5;
++    fence.acq_rel.gpu;
++    st.volatile.global.u64 [%data+8], 1;
+END:
+""",
+    ),
+    Bug(
+        name="counter-wraps-under-its-pollers",
+        source="NVIDIA/cuml#458",
+        what="a grid barrier polls for a value that the first CTA of the next round changes: a slow CTA misses it",
+        code="deadlock",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=4,
+        ptx="""
+    mov.u32 %r9, 0;
+    mov.u32 %r1, %nctaid.x;
+    sub.u32 %r2, %r1, 1;
+ROUND:
+-    atom.acq_rel.gpu.global.inc.u32 %r3, [%data], %r2;
++    atom.acq_rel.gpu.global.add.u32 %r3, [%data], 1;
++    add.u32 %r5, %r9, 1;
++    mul.lo.u32 %r5, %r5, %r1;
+POLL:
+    ld.acquire.gpu.global.u32 %r4, [%data]; // <--
+-    setp.ne.u32 %p0, %r4, 0; // <--
++    setp.lt.u32 %p0, %r4, %r5;
+    @%p0 bra POLL; // <--
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p1, %r9, 3;
+    @%p1 bra ROUND;
+""",
+    ),
+    Bug(
+        name="counter-reset-under-its-pollers",
+        source="flashinfer-ai/flashinfer#3615",
+        what="the leading CTA resets the arrival counter of a group while a peer still polls it: the stream hangs",
+        code="deadlock",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=4,
+        ptx="""
+    mov.u32 %r1, %nctaid.x;
+    sub.u32 %r2, %r1, 1;
+    atom.acq_rel.gpu.global.add.u32 %r3, [%data], 1;
+POLL:
+    ld.acquire.gpu.global.u32 %r4, [%data]; // <--
+    setp.lt.u32 %p0, %r4, %r1; // <--
+    @%p0 bra POLL; // <--
+-    setp.eq.u32 %p2, %cta, 0;
++    atom.acq_rel.gpu.global.add.u32 %r3, [%data+4], 1;
++    setp.eq.u32 %p2, %r3, %r2;
+    @%p2 st.release.gpu.global.u32 [%data], 0;
+""",
+    ),
+    Bug(
+        name="counter-cleared-by-a-weak-store",
+        source="flashinfer-ai/flashinfer#3610",
+        what="the same with a plain store of zero, which races with the loads of the peers",
+        code="global-race",
+        also=("deadlock",),
+        block=1,
+        grid=4,
+        ptx="""
+    mov.u32 %r1, %nctaid.x;
+    sub.u32 %r2, %r1, 1;
+    atom.acq_rel.gpu.global.add.u32 %r3, [%data], 1;
+POLL:
+    ld.acquire.gpu.global.u32 %r4, [%data]; // <--
+    setp.lt.u32 %p0, %r4, %r1;
+    @%p0 bra POLL;
+-    setp.eq.u32 %p2, %cta, 0;
++    atom.acq_rel.gpu.global.add.u32 %r3, [%data+4], 1;
++    setp.eq.u32 %p2, %r3, %r2;
+    @%p2 st.global.u32 [%data], 0; // <--
+""",
+    ),
+    Bug(
+        name="counter-initialized-in-the-kernel",
+        source="vllm-project/vllm#41444",
+        what="CTA 0 stores 0 to the counter at which the others already arrive: arrivals get lost",
+        code="global-race",
+        also=("deadlock",),
+        block=32,
+        grid=2,
+        ptx="""
+    setp.eq.u32 %p0, %cta, 0;
+    and.pred %p0, %p0, %thread0;
+-    @%p0 st.global.u32 [%data+64], 0; // <--
+    bar.sync 0;
+    @!%thread0 bra END;
+    red.release.gpu.global.add.u32 [%data+64], 1; // <--
+    mov.u32 %r1, %nctaid.x;
+POLL:
+    ld.acquire.gpu.global.u32 %r4, [%data+64]; // <--
+    setp.lt.u32 %p1, %r4, %r1;
+    @%p1 bra POLL;
+END:
+""",
+    ),
+    Bug(
+        name="active-mask-asked-twice",
+        source="ComputationalRadiationPhysics/picongpu#4825",
+        what="atomicAllInc asks __activemask() twice and takes the answers for the same: particles get lost",
+        code="wrong-result",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=32,
+        ptx="""
+    and.b32 %r0, %lane, 1;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 bra JOIN;
+    add.u32 %r0, %r0, 1;
+JOIN:
++    bar.warp.sync 0xffffffff;
+    activemask.b32 %r1;
+    popc.b32 %r2, %r1;
+    activemask.b32 %r3; // <--
+    brev.b32 %r4, %r3;
+    bfind.shiftamt.u32 %r4, %r4;
+    setp.eq.u32 %p1, %lane, %r4;
+    @%p1 atom.relaxed.gpu.global.add.u32 %r5, [%data], %r2;
+""",
+    ),
+]
