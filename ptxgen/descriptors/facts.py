@@ -478,6 +478,18 @@ FACTS: tuple[Fact, ...] = (
         "16, leave padding behind each row, or store the last columns with guarded st.global.",
     ),
     Fact(
+        "copy-mbarrier-cta-bits",
+        "tensor copies",
+        "On sm_90a a bulk or tensor copy completes on the mbarrier at the given offset of the CTA that receives the "
+        "data: the CTA in the mbarrier's address does not count.",
+        measured(
+            "H200, driver 580.159.04 (2026-11-23): bulk and tensor copies, address of rank 1 with bit 24 cleared "
+            "(0xFEFFFFFF), address of a peer, and multicast"
+        ),
+        "So Hopper kernels run that mask the address, as Mojo does; the check copy-mbarrier-cta is advice there. On "
+        "Blackwell it is an error: with .cta_group::2 the bits select the CTA of the pair.",
+    ),
+    Fact(
         "tma-interleave",
         "tensor copies",
         "Interleaved tensors have dimensions width, height, depth, slices of channels, images; a copy takes one slice.",

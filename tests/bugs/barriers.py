@@ -160,4 +160,36 @@ OTHER:
 END:
 """,
     ),
+    Bug(
+        name="tile-ahead-arrives-again",
+        source="flashinfer-ai/flashinfer#4732",
+        what="the math warps run a tile ahead and arrive at the named barrier again before the IO warps have",
+        code="barrier-shared",
+        also=("deadlock",),
+        ptx="""
+    mov.u32 %r0, 0;
+    setp.ge.u32 %p0, %warp, 2;
+    @%p0 bra IO;
+MATH:
++    and.b32 %r1, %r0, 1;
+-    mov.u32 %r1, 0;
+    add.u32 %r1, %r1, 1;
+    barrier.arrive %r1, 128; // <--
++    barrier.sync 3, 128;
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 3;
+    @%p1 bra MATH;
+    bra END;
+IO:
++    and.b32 %r1, %r0, 1;
+-    mov.u32 %r1, 0;
+    add.u32 %r1, %r1, 1;
+    barrier.sync %r1, 128; // <--
++    barrier.sync 3, 128;
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 3;
+    @%p1 bra IO;
+END:
+""",
+    ),
 ]

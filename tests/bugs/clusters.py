@@ -4,7 +4,52 @@ from __future__ import annotations
 
 from tests.bugs.bug import Bug
 
+COPY = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 MULTICAST = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+
+#: A pair with tensor memory at %tmem, descriptors of a two-CTA MMA in bf16, mbarriers `done` and `ready` (COUNT).
+PAIR = """
+    .shared .align 1024 .b8 smem_a[16384];
+    .shared .align 1024 .b8 smem_b[4096];
+    .shared .align 8 .b64 done;
+    .shared .align 8 .b64 ready;
+    .shared .align 4 .b32 slot;
+    .reg .b64 %desc_a, %desc_b;
+    .reg .b32 %idesc, %tmem;
+    .reg .pred %warp0, %leader;
+    mov.b64 %desc_a, 0x4000404000010040;
+    mov.b64 %desc_b, 0x4000404000010440;
+    mov.b32 %idesc, 0x10080490;
+    setp.eq.u32 %warp0, %warp, 0;
+    setp.eq.u32 %leader, %rank, 0;
+    @%thread0 mbarrier.init.shared.b64 [done], 1;
+    @%thread0 mbarrier.init.shared.b64 [ready], COUNT;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    @!%warp0 bra ALLOCATED;
+    tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 64;
+ALLOCATED:
+    tcgen05.fence::before_thread_sync;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    tcgen05.fence::after_thread_sync;
+    ld.shared.b32 %tmem, [slot];
+"""
+PAIR_END = """
+WAIT:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [done], 0;
+    @!%done bra WAIT;
+    tcgen05.fence::before_thread_sync;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    tcgen05.fence::after_thread_sync;
+    @!%warp0 bra FREED;
+    tcgen05.dealloc.cta_group::2.sync.aligned.b32 %tmem, 64;
+FREED:
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+"""
 
 BUGS = [
     Bug(
@@ -222,6 +267,178 @@ WAIT:
     @!%done bra WAIT;
     barrier.cluster.arrive.aligned;
     barrier.cluster.wait.aligned;
+""",
+    ),
+    Bug(
+        name="relay-publishes-for-its-cta-alone",
+        source="Dao-AILab/quack#63",
+        what="a relay warp publishes its CTA's cp.async to the peer that issues the MMA by an arrival of scope .cta",
+        code="narrow-scope",
+        grid=2,
+        cluster=2,
+        target="sm_100a",
+        ptx=PAIR.replace("COUNT", "2")
+        + """
+    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
+    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    mul.wide.u32 %rd0, %thread, 16;
+    add.u64 %rd0, %rd0, %data;
+    shl.b32 %r0, %thread, 4;
+    mov.u32 %r1, smem_a;
+    add.u32 %r1, %r1, %r0;
+    cp.async.cg.shared.global [%r1], [%rd0], 16;
+    cp.async.wait_all;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    mov.u32 %r0, ready;
+    mapa.shared::cluster.u32 %r1, %r0, 0;
+    setp.eq.u32 %p3, %thread, 32;
+-    @%p3 mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r1];
++    @%p3 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];
+    @!%leader bra WAIT;
+    @!%warp0 bra WAIT;
+READY:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [ready], 0;
+    @!%done bra READY;
+    mov.b16 %rs0, 3;
+    @!%thread0 bra WAIT;
+    tcgen05.mma.cta_group::2.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 0; // <--
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %rs0;
+"""
+        + PAIR_END,
+    ),
+    Bug(
+        name="completion-in-the-peer-not-observed",
+        source="NVIDIA/cutlass#3647",
+        what="the leader issues a two-CTA MMA after its own copies are complete, and nobody has waited for the peer's",
+        code="shared-race",
+        also=("uninitialized-shared", "cta-exit"),
+        grid=2,
+        cluster=2,
+        target="sm_100a",
+        ptx=PAIR.replace("COUNT", "1")
+        + f"""
+    .shared .align 8 .b64 relayed;
+    @%thread0 mbarrier.init.shared.b64 [relayed], 2;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    fence.proxy.async.shared::cta;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    @!%thread0 bra WAIT;
+    mbarrier.arrive.expect_tx.shared.b64 _, [ready], 16384;
+    {COPY} [smem_a], [%data], 16384, [ready];
+-    @!%leader bra WAIT;
+READY:
+    mbarrier.try_wait.parity.shared::cta.b64 %done, [ready], 0;
+    @!%done bra READY;
++    mov.u32 %r0, relayed;
++    mapa.shared::cluster.u32 %r1, %r0, 0;
++    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];
++    @!%leader bra WAIT;
++RELAYED:
++    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [relayed], 0;
++    @!%done bra RELAYED;
+    mov.b16 %rs0, 3;
+    tcgen05.mma.cta_group::2.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 0; // <--
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %rs0;
+"""
+        + PAIR_END,
+    ),
+    Bug(
+        name="commit-mask-of-the-first-pair",
+        source="facebookexperimental/triton#783",
+        what="tcgen05.commit multicasts to CTAs 0 and 1 in every pair: CTAs 2 and 3 of a cluster of four wait forever",
+        code="deadlock",
+        also=("mbarrier-split", "mbarrier-round-behind"),
+        block=32,
+        grid=4,
+        cluster=4,
+        target="sm_100a",
+        ptx="""
+    .shared .align 8 .b64 done;
+    .shared .align 4 .b32 slot;
+    .reg .b32 %tmem;
+    @%thread0 mbarrier.init.shared.b64 [done], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u32 %r1, 3;
+    and.b32 %r2, %rank, 0xFFFFFFFE;
++    shl.b32 %r1, %r1, %r2;
+    cvt.u16.u32 %rs0, %r1;
+    setp.eq.u32 %p0, %rank, %r2;
+    and.pred %p0, %p0, %thread0;
+    @%p0 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %rs0;
+WAIT:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [done], 0; // <--
+    @!%done bra WAIT; // <--
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned; // <--
+""",
+    ),
+    Bug(
+        name="multicast-mask-outside-the-cluster",
+        source="NVIDIA/cutlass#3658",
+        what="the mask of the multicast has the bit of a peer that the cluster does not have: out of range faults",
+        code="multicast-mask",
+        block=32,
+        grid=2,
+        cluster=2,
+        ptx=f"""
+    .shared .align 128 .b8 stage[256];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+-    mov.b16 %rs0, 7;
++    mov.b16 %rs0, 3;
+    setp.eq.u32 %p0, %rank, 0;
+    and.pred %p1, %p0, %thread0;
+    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
+    @%p1 {MULTICAST} [stage], [%data], 256, [full], %rs0; // <--
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra WAIT;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+""",
+    ),
+    Bug(
+        name="tutorial-allocates-before-its-peer-has-started",
+        source="NVIDIA/cutlass#3316",
+        what="the tutorial of two-SM MMAs allocates tensor memory first and synchronizes the cluster after it",
+        code="pair-not-started",
+        severity="advice",
+        grid=2,
+        cluster=2,
+        target="sm_100a",
+        ptx="""
+    .shared .align 8 .b64 done;
+    .shared .align 4 .b32 slot;
+    setp.eq.u32 %p0, %warp, 0;
++    @%thread0 mbarrier.init.shared.b64 [done], 1;
++    @%thread0 fence.mbarrier_init.release.cluster;
++    barrier.cluster.arrive.relaxed;
++    barrier.cluster.wait;
+    @!%p0 bra ALLOCATED;
+    tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 128; // <--
+ALLOCATED:
+-    @%thread0 mbarrier.init.shared.b64 [done], 1;
+-    @%thread0 fence.mbarrier_init.release.cluster;
+    tcgen05.fence::before_thread_sync;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    tcgen05.fence::after_thread_sync;
+    @!%p0 bra FREED;
+    ld.shared.b32 %r0, [slot];
+    tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r0, 128;
+FREED:
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
 """,
     ),
 ]

@@ -81,4 +81,32 @@ END:
     ld.global.u32 %r0, [%rd0]; // <--
 """,
     ),
+    Bug(
+        name="group-barrier-without-syncthreads",
+        source="flashinfer-ai/flashinfer#5251",
+        what="thread 0 releases what all threads of the CTA have written, with no __syncthreads between",
+        code="global-race",
+        grid=2,
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    setp.eq.u32 %p0, %cta, 0;
+    @!%p0 bra OTHER;
+    st.global.u32 [%rd0+512], 7;
++    bar.sync 0;
+    @%thread0 fence.acq_rel.gpu;
+    @%thread0 red.relaxed.gpu.global.add.u32 [%data], 1;
+    bra END;
+OTHER:
+    @!%thread0 bra GO;
+POLL:
+    ld.acquire.gpu.global.u32 %r4, [%data];
+    setp.lt.u32 %p1, %r4, 1;
+    @%p1 bra POLL;
+GO:
+    bar.sync 0;
+    ld.global.u32 %r5, [%rd0+512]; // <--
+END:
+""",
+    ),
 ]

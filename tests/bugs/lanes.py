@@ -180,4 +180,60 @@ END:
     bar.warp.sync 0xffffffff;
 """,
     ),
+    Bug(
+        name="flag-released-by-one-lane",
+        source="tile-ai/tilelang#2963",
+        what="one lane releases a flag for what all lanes of its warp have stored, without __syncwarp",
+        code="global-race",
+        note="rebuilt from a description of the thread",
+        block=32,
+        grid=2,
+        ptx="""
+    shl.b32 %r0, %lane, 2;
+    cvt.u64.u32 %rd0, %r0;
+    add.u64 %rd1, %data, %rd0;
+    setp.ne.u32 %p0, %cta, 0;
+    @%p0 bra READ;
+    st.global.u32 [%rd1+512], %thread;
++    bar.warp.sync 0xffffffff;
+    @%lane0 st.release.gpu.global.u32 [%data], 1;
+    bra END;
+READ:
+    ld.acquire.gpu.global.u32 %r1, [%data];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra READ;
+    ld.global.u32 %r2, [%rd1+512]; // <--
+END:
+""",
+    ),
+    Bug(
+        name="flag-acquired-by-one-lane",
+        source="triton-lang/triton#11436",
+        what="one lane polls and acquires a flag, and the other lanes of its warp read on, without __syncwarp",
+        code="global-race",
+        note="rebuilt from a description of the thread",
+        block=32,
+        grid=2,
+        ptx="""
+    shl.b32 %r0, %lane, 2;
+    cvt.u64.u32 %rd0, %r0;
+    add.u64 %rd1, %data, %rd0;
+    setp.ne.u32 %p0, %cta, 0;
+    @%p0 bra READ;
+    st.global.u32 [%rd1+512], %thread;
+    bar.warp.sync 0xffffffff;
+    @%lane0 st.release.gpu.global.u32 [%data], 1;
+    bra END;
+READ:
+    @!%lane0 bra GO;
+POLL:
+    ld.acquire.gpu.global.u32 %r1, [%data];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra POLL;
+GO:
++    bar.warp.sync 0xffffffff;
+    ld.global.u32 %r2, [%rd1+512]; // <--
+END:
+""",
+    ),
 ]

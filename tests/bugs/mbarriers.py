@@ -208,4 +208,39 @@ WAIT:
     ld.shared.u32 %r0, [stage]; // <--
 """,
     ),
+    Bug(
+        name="mbarrier-counts-a-warpgroup",
+        source="facebookexperimental/triton#183",
+        what="the count of the mbarrier assumes a role of four warps; the role has six, and two are not waited for",
+        code="shared-race",
+        also=("uninitialized-shared",),
+        block=224,
+        ptx="""
+    .shared .align 4 .b32 words[192];
+    .shared .align 8 .b64 ready;
+-    @%thread0 mbarrier.init.shared.b64 [ready], 128;
++    @%thread0 mbarrier.init.shared.b64 [ready], 192;
+    bar.sync 0;
+    shl.b32 %r0, %thread, 2;
+    mov.u32 %r1, words;
+    add.u32 %r2, %r1, %r0;
+    setp.ge.u32 %p0, %warp, 6;
+    @%p0 bra WAIT;
+    st.shared.u32 [%r2], %thread; // <--
+    mbarrier.arrive.shared.b64 _, [ready];
+    bra END;
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;
+    @!%done bra WAIT;
+    shl.b32 %r0, %lane, 2;
+    add.u32 %r2, %r1, %r0;
+    ld.shared.u32 %r3, [%r2]; // <--
+    ld.shared.u32 %r3, [%r2+128]; // <--
+    ld.shared.u32 %r3, [%r2+256]; // <--
+    ld.shared.u32 %r3, [%r2+384]; // <--
+    ld.shared.u32 %r3, [%r2+512]; // <--
+    ld.shared.u32 %r3, [%r2+640]; // <--
+END:
+""",
+    ),
 ]

@@ -322,4 +322,28 @@ END:
     st.global.u32 [%rd0], %r2;
 """,
     ),
+    Bug(
+        name="histogram-cleared-while-read",
+        source="flashinfer-ai/flashinfer#3529",
+        what="each round of a radix top-k clears the histogram that other threads may still read for the last one",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 4 .b32 histogram[64];
+    mov.u32 %r3, histogram;
+    shl.b32 %r0, %thread, 2;
+    add.u32 %r1, %r3, %r0;
+    mov.u32 %r9, 0;
+ROUND:
+    st.shared.u32 [%r1], 0; // <--
+    bar.sync 0;
+    atom.shared.add.u32 %r2, [%r1], 1;
+    bar.sync 0;
+    ld.shared.u32 %r4, [histogram+132];
++    bar.sync 0;
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p0, %r9, 2;
+    @%p0 bra ROUND;
+""",
+    ),
 ]

@@ -198,4 +198,145 @@ STORED:
         + "\n".join("-" + line for line in WAIT.strip("\n").splitlines())
         + END,
     ),
+    Bug(
+        name="slot-released-before-its-load-is-done",
+        source="vllm-project/flash-attention#182",
+        what="the slot is released without tcgen05.wait::ld; a use of the registers does not order load and next MMA",
+        code="tensor-race",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    setp.ne.u32 %p1, %thread, 0;
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + f"""
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r0}}, [%row]; // <--
++    tcgen05.wait::ld.sync.aligned;
+    add.u32 %r1, %r0, 1; // <--
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0+64], %r1; // <--
+    tcgen05.fence::before_thread_sync;
+    bar.sync 1, 128;
+
+    @%p1 bra SECOND;
+    tcgen05.fence::after_thread_sync;
+    {MMA} // <--
+    {COMMIT}
+SECOND:
+    mbarrier.try_wait.parity.shared.b64 %done, [done], 1;
+    @!%done bra SECOND;
+"""
+        + END,
+    ),
+    Bug(
+        name="columns-freed-before-half-the-lanes-use-them",
+        source="NVIDIA/cutlass#3652",
+        what="no tcgen05.wait::ld before the arrival that lets the MMA warp free the columns; half the lanes use none",
+        code="missing-tcgen05-wait",
+        severity="advice",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + """
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%row];
++    tcgen05.wait::ld.sync.aligned;
+    setp.lt.u32 %p1, %lane, 16;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    @%p1 st.global.u32 [%rd0], %r0; // <--
+"""
+        + END,
+    ),
+    Bug(
+        name="operand-columns-reused-without-empty-barrier",
+        source="mlc-ai/TIRx-kernels#53",
+        what="the softmax warps store the next P into the columns from which an MMA may still read the last one",
+        code="tensor-race",
+        also=("tmem-freed-in-use",),
+        note="rebuilt from a description of the thread",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    mov.u32 %r0, 0;
+    add.u32 %r9, %tmem, 32;
+    add.u32 %r8, %row, 32;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r8], {{%r0,%r0,%r0,%r0,%r0,%r0,%r0,%r0}};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    @%thread0 tcgen05.mma.cta_group::1.kind::f16 [%tmem], [%r9], %desc_b, %idesc, 0; // <--
+    @%thread0 {COMMIT}
++FINISHED:
++    mbarrier.try_wait.parity.shared.b64 %done, [done], 0;
++    @!%done bra FINISHED;
++    tcgen05.fence::after_thread_sync;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r8], {{%r0,%r0,%r0,%r0,%r0,%r0,%r0,%r0}}; // <--
+    tcgen05.wait::st.sync.aligned;
+-FINISHED:
+-    mbarrier.try_wait.parity.shared.b64 %done, [done], 0;
+-    @!%done bra FINISHED;
+"""
+        + END,
+    ),
+    Bug(
+        name="freed-while-another-warp-loads",
+        source="mlc-ai/TIRx-kernels#19",
+        what="one warp frees the tensor memory while others still load their results from it",
+        code="tmem-freed-in-use",
+        note="rebuilt from a description of the thread",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + """
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%row]; // <--
+    tcgen05.wait::ld.sync.aligned;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r0;
+    tcgen05.fence::before_thread_sync;
++    bar.sync 0;
+    @!%warp0 bra FREED;
+    tcgen05.fence::after_thread_sync;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tmem, 64; // <--
+FREED:
+""",
+    ),
+    Bug(
+        name="stored-columns-published-too-early",
+        source="NVIDIA/cutlass#2687",
+        what="no tcgen05.wait::st between the stores to tensor memory and the commit that hands them to the MMA",
+        code="tensor-race",
+        also=("tmem-freed-in-use",),
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    add.u32 %r9, %tmem, 32;
+    add.u32 %r8, %row, 32;
+    mov.u32 %r0, 0;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r8], {{%r0, %r0, %r0, %r0, %r0, %r0, %r0, %r0}}; // <--
++    tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    @%thread0 tcgen05.mma.cta_group::1.kind::f16 [%tmem], [%r9], %desc_b, %idesc, 0; // <--
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + END,
+    ),
 ]

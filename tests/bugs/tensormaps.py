@@ -136,4 +136,27 @@ LAST:
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%slot], [draft], 128;
 """,
     ),
+    Bug(
+        name="tensormap-changed-with-two-loads-in-flight",
+        source="deepseek-ai/DeepGEMM#430",
+        what="the SM120 kernel was copied before the fix of #343: it publishes the next map under loads in flight",
+        code="tensormap-in-use",
+        block=32,
+        target="sm_120a",
+        ptx=PUBLISH
+        + f"""
+    @%lane0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 2048;
+    @%lane0 {LOAD} [tile], [%slot, {{0, 0}}], [full];
+    @%lane0 {LOAD} [tile+1024], [%slot, {{0, 8}}], [full];
++LOADED:
++    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
++    @!%done bra LOADED;
+"""
+        + CHANGE
+        + """
+LAST:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra LAST;
+""",
+    ),
 ]

@@ -54,10 +54,12 @@ GLOBAL_RACE = _check(
     why="bar.sync orders the warps of a CTA and barrier.cluster those of a cluster; nothing else orders CTAs than "
     "release and acquire on a flag, or atomics. A copy to shared memory reads its source until its mbarrier completes; "
     "a bulk group writes until cp.async.bulk.wait_group without .read (with .read only its shared memory is free). A "
-    "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA. It "
-    "is advice where two copies store the same bytes, as by a consumer that a compiler duplicates, and "
-    "for a weak load whose value only feeds the compare and new values of an atom.cas at that address (the loop of "
-    "atomicAdd in the CUDA programming guide), beside other atomics.",
+    "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA. A "
+    "release or acquire by one lane counts for the others of its warp from bar.warp.sync or a barrier on; shuffles and "
+    "votes order nothing. A weak store over a flag that other CTAs poll races with their loads. It is advice where two "
+    "copies store the same bytes, as by a consumer that a compiler duplicates, and for a weak load whose value only "
+    "feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in the CUDA programming "
+    "guide), beside other atomics.",
     fix="a barrier within the CTA or cluster; between CTAs st.release or red.release by the writer and ld.acquire by "
     "the reader",
     example="st.global.u32 [%data], %value;      // by one warp\n"
@@ -116,8 +118,9 @@ MISSING_PROXY_FENCE = _check(
     "thread's store and it: by the storing thread before it releases, or by the issuing thread after it has acquired.",
     why="Without the fence the async proxy may read the old bytes. One lane's fence covers the stores of others if "
     "bar.warp.sync or a barrier precedes it. It is advice for what cp.async wrote, since Triton leaves it out there, "
-    "and where the response of clusterlaunchcontrol.try_cancel overwrites what threads have read (9.7.13.17). Before a "
-    "copy overwrites what threads have read, CUTLASS leaves it out, and nothing is reported.",
+    "and where the response of clusterlaunchcontrol.try_cancel overwrites what threads have read (9.7.13.17). "
+    "It is advice, too, before a copy overwrites what its own warp has read, or what only barriers of the CTA order; "
+    "where an mbarrier gives the stage back CUTLASS leaves the fence out, and nothing is reported.",
     fix="fence.proxy.async.shared::cta (or .global) after the stores, then the barrier",
     example="st.shared.b128 [smem_a], %value;\n"
     "// fixed: fence.proxy.async.shared::cta;\n"
