@@ -301,7 +301,7 @@ class Program:
         line.semantics = find(type(found))
         if line.semantics is None:
             why = reason(found.form.key)
-            line.missing = f"the emulator does not model {found.form.key}" + (f": {why}" if why else "")
+            line.missing = f"the emulator does not model {line.statement.opcode}" + (f": {why}" if why else "")
         elif line.semantics.kind == "terminator" and None in self._labels(line):
             line.semantics, line.missing = None, f"a label of {line.statement.text} is not there"
 
