@@ -97,10 +97,13 @@ class Job:
         if not bad.any():
             return []
         at = tuple(int(each) for each in np.argwhere(bad)[0])
-        return [
+        poison = np.frombuffer(bytes([_POISON]) * values.dtype.itemsize, values.dtype)[0].tobytes()
+        unwritten = sum(each.tobytes() == poison for each in values[bad])
+        said = [
             f"{int(bad.sum())} of {bad.size} elements of {name} are wrong; the first: {name}{list(at)} is "
             f"{found[at]:.6g}, expected {exact[at]:.6g} with a tolerance of {allowed:.3g}"
         ]
+        return [*said, f"the kernel stored nothing to {unwritten} of them"] if unwritten else said
 
 
 @dataclass(frozen=True)

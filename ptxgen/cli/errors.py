@@ -17,15 +17,23 @@ OK, WRONG, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 class InputError(Exception):
     """What a person gave cannot be used; `str()` is the sentence, `excerpt` source lines to show below it."""
 
+    code = BAD_INPUT
+
     def __init__(self, message: str, excerpt: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.excerpt = list(excerpt)
 
 
+class IllegalPtxError(InputError):
+    """The PTX that a person gave is illegal."""
+
+    code = WRONG
+
+
 def report(error: BaseException) -> int | None:
     """Print the message of a user error and return its exit code; None for an internal error."""
     if isinstance(error, InputError):
-        return _say(str(error), error.excerpt)
+        return _say(str(error), error.excerpt, error.code)
     usage = getattr(error, "format_message", None)
     if callable(usage):  # typer's and click's own: an unknown option, a missing argument, a value of the wrong type
         context = getattr(error, "ctx", None)

@@ -61,6 +61,9 @@ SENTENCES = [
      "the first value looks like idesc, the second like smem; name the FORMAT before --diff"),
     (["explain", "facts", "nothing"], "no fact is called or about 'nothing'; 'ptxgen explain facts' lists all"),
     (["explain", "smem", "1", "--markdown"], "--markdown is for facts and checks"),
+    (["explain", "shared-rac"], "no check is called 'shared-rac'; did you mean shared-race or grid-race?; 'ptxgen "
+     "explain checks' lists all"),
+    (["explain", " "], "explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts; this is empty"),
     (["explain"], "explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')"),
     (["explain", "smem", "1", "--use", "tma"], "use must be one of \"\", mma, cp, scales, not 'tma'"),
     (["explain", "idesc", "1", "--kind", "f32"],

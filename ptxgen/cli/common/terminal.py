@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ptxgen.emulator.schedule.watchdog import Progress as Running
 
 _WIDEST = 110
+#: Columns below which tables are arranged otherwise.
+NARROW = 50
 
 
 @contextmanager
@@ -35,6 +37,14 @@ def grid(*styles: str, gap: int = 2) -> Table:
     table = Table.grid(padding=(0, gap, 0, 0))
     for index, style in enumerate(styles):
         table.add_column(style=style, no_wrap=index < len(styles) - 1, overflow="fold")
+    return table
+
+
+def pairs(console: Console, *styles: str) -> Table:
+    """A table of names and texts; where the terminal is narrow, names too are broken into lines."""
+    table = grid(*(styles or ("dim", "")))
+    if console.width < NARROW:
+        table.columns[0].no_wrap, table.columns[0].max_width = False, max(6, console.width // 3)
     return table
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from ptxgen.gemm import KernelEntry
 
 
+#: Columns from which on the options are a table.
+_WIDE = 70
+
+
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Kernels")(kernels)
     app.command(rich_help_panel="Kernels")(build)
@@ -46,7 +50,7 @@ def kernels(
     from rich.markup import escape
     from rich.padding import Padding
 
-    from ptxgen.cli.common.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output, pairs
     from ptxgen.gemm import kernels as packaged
     from ptxgen.gemm.ladder import LARGE
 
@@ -70,7 +74,7 @@ def kernels(
             )
             return
         [entry] = entries
-        rows = grid("dim", "")
+        rows = pairs(out)
         if entry.parent:
             rows.add_row("from", entry.parent)
             rows.add_row("adds", ", ".join(f"{name}={value}" for name, value in entry.changes.items()) or "a template")
@@ -82,11 +86,17 @@ def kernels(
             if said:
                 rows.add_row(who, escape(said))
         out.print(Padding(rows, (0, 0, 1, 2)))
+        out.print("[bold]options[/], their defaults and values; tile=MxN is short for m_tile and n_tile")
         table = grid("cyan", "bold", "", "dim")
         for name, option in entry.described().items():
-            table.add_row(name, _shown(option["default"]), _values(option), escape(option["help"]))
-        out.print("[bold]options[/], their defaults and values; tile=MxN is short for m_tile and n_tile")
-        out.print(Padding(table, (0, 0, 0, 2)))
+            default, values, help = _shown(option["default"]), _values(option), escape(option["help"])
+            if out.width >= _WIDE:
+                table.add_row(name, default, values, help)
+            else:
+                out.print(Padding(f"[cyan]{name}[/] [bold]{default}[/] {values}", (0, 0, 0, 2)))
+                out.print(Padding(f"[dim]{help}[/]", (0, 0, 0, 4)))
+        if out.width >= _WIDE:
+            out.print(Padding(table, (0, 0, 0, 2)))
 
 
 #: The ladder of a folder that `--copy` starts.

@@ -61,7 +61,12 @@ class Inspection:
         if not asked:
             return made
         from ptxgen.emulator.observers import LineCounts, Provenance, Trace
+        from ptxgen.emulator.observers.trace import require_perfetto
 
+        for each in shows:
+            _require_words(each)
+        if trace is not None:
+            require_perfetto()
         if whys:
             made._history = Provenance()
         if lines is not None:
@@ -85,6 +90,9 @@ class Inspection:
 
         Raises InputError, BreakpointError, TraceError, ElementError.
         """
+        from ptxgen.emulator.observers.breakpoint import BreakpointError
+
+        refused: list[Exception] = []
         if self._counts is not None and self.lines is not None:
             executed, every = self._counts.coverage()
             text = self._counts.listing()
@@ -101,7 +109,10 @@ class Inspection:
             state = self._at.state
             print(state)
             for each in self.shows or ["mbarriers"]:
-                print(_shown(state, each))
+                try:
+                    print(_shown(state, each))
+                except (InputError, BreakpointError) as error:  # the others are shown all the same
+                    refused.append(error)
         if self._history is not None:
             from ptxgen.device.placed import parse_element
             from ptxgen.emulator.observers.why import Why
@@ -109,6 +120,8 @@ class Inspection:
             why = Why(self._history, arrays)
             for each in self.whys:
                 print(why.explain(*parse_element(each, arrays)))
+        if refused:
+            raise refused[0]
 
 
 def _breakpoint(at: str) -> Breakpoint:
@@ -127,6 +140,18 @@ def _breakpoint(at: str) -> Breakpoint:
     )
 
 
+def _require_words(what: str) -> None:
+    """Raises InputError for what `--show` does not take, before anything runs."""
+    kind, _, name = what.partition(":")
+    if what != "mbarriers" and not (kind in ("reg", "smem", "tmem") and name):
+        raise InputError(f"--show takes {SHOWN}; not {what!r}")
+    layout = name.partition("=")[2]
+    if kind == "smem" and layout and _TILE.match(layout) is None:
+        raise InputError(f"--show smem:{name}: a tile is ROWSxCOLUMNS:TYPE[:SWIZZLE], such as 128x64:bf16:128B")
+    if kind == "tmem" and re.match(r"(\d+)-(\d+)$", name) is None:
+        raise InputError(f"--show takes {SHOWN}; not {what!r}")
+
+
 def _shown(state: State, what: str) -> str:
     """A part of the state as text. Raises InputError, BreakpointError."""
     import numpy as np
@@ -136,15 +161,14 @@ def _shown(state: State, what: str) -> str:
         match kind:
             case "mbarriers":
                 return "\n".join(str(each) for each in state.mbarriers.values()) or "no mbarriers"
-            case "reg" if name:
-                return f"{name}: {state.registers[name]}"
-            case "smem" if name:
+            case "reg":
+                return f"{name}: {state.register(name)}"
+            case "smem":
                 return _tile(state, name)
-            case "tmem" if found := re.match(r"(\d+)-(\d+)$", name):
-                columns = state.tensor[:, int(found[1]) : int(found[2]) + 1]
-                return f"tensor memory, columns {name}, as .f32:\n{columns.view(np.float32)}"
             case _:
-                raise InputError(f"--show takes {SHOWN}; not {what!r}")
+                first, _, last = name.partition("-")
+                columns = state.tensor[:, int(first) : int(last) + 1]
+                return f"tensor memory, columns {name}, as .f32:\n{columns.view(np.float32)}"
 
 
 def _tile(state: State, what: str) -> str:
@@ -159,10 +183,7 @@ def _tile(state: State, what: str) -> str:
     if not layout:
         return f"{where}:\n{view.values('u32')}"
     found = _TILE.match(layout)
-    if found is None:
-        raise InputError(
-            f"--show smem:{name}={layout}: a tile is ROWSxCOLUMNS:TYPE[:SWIZZLE], such as 128x64:bf16:128B"
-        )
+    assert found is not None  # as `_require_words` has seen
     try:
         tile = view.tile((int(found[1]), int(found[2])), found[3], swizzle=found[4] or "none")
     except (ValueError, TypeError) as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ptxgen.cli.errors import OK, WRONG, InputError, nearest
+from ptxgen.cli.errors import OK, WRONG, IllegalPtxError, InputError, nearest
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.devices import Schedule
 from ptxgen.cli.launch.plain import PlainResult
@@ -113,13 +113,12 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     Raises JobError, InputError, KernelArgumentError, LaunchError.
     """
     from ptxgen.cli.launch.schedules import FileTrial, search, trials
-    from ptxgen.cli.toolchain.ptx import assembled
 
     for name in options.outputs:
         if name not in given.names:
             near = nearest(name, given.names) or f"; there are {', '.join(given.names) or 'none'}"
             raise InputError(f"--out {name}: there is no array of this name{near}")
-    cubin = assembled(given.ptx, given.target)
+    cubin = _assembled(given)
     found, schedule = None, options.schedule
     if options.schedules:
         planned = [
@@ -151,6 +150,26 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
         _print(given, result, found, cubin, options.outputs)
         inspection.show(result.arrays)
     return OK if result.ok else WRONG
+
+
+def _assembled(given: Runnable) -> Cubin | None:
+    """What ptxas makes of the PTX. Raises IllegalPtxError, in our own words, or else AssemblerError."""
+    from ptxgen.cli.common.source import excerpt
+    from ptxgen.cli.toolchain.ptx import assembled
+    from ptxgen.instr.model.check import check
+    from ptxgen.toolchain import AssemblerError
+
+    try:
+        return assembled(given.ptx, given.target)
+    except AssemblerError as error:
+        said = [each for each in check(given.ptx, given.target) if each.severity == "error"]
+        if not said:
+            raise
+        first, *others = said
+        place = f"{given.path}:" if given.path.endswith(".ptx") else f"{given.path}: line "
+        shown = excerpt(given.ptx, [first.line], caret=first.column, end=first.end_column)
+        more = [f"and {len(others)} more errors ('ptxgen check' lists all of a file)"] if others else []
+        raise IllegalPtxError(f"{place}{first.line}: {first.message} [{first.code}]", [*shown, *more]) from error
 
 
 def _json(

@@ -8,12 +8,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from ptxgen.cli.common.source import excerpt
-from ptxgen.cli.common.terminal import grid
+from ptxgen.cli.common.terminal import NARROW, grid
 from ptxgen.cli.toolchain.ptx import spills
 from ptxgen.gemm.accumulator import Accumulator
 
@@ -54,16 +55,22 @@ class RunReport:
             title.append(f", with the PTX of {self.edited}", style="yellow")
         console.print(Rule(title, align="left", style="dim"))
         table = grid("cyan", "")
-        for label, content in self._rows():
-            table.add_row(label, Text(content) if isinstance(content, str) else content)
-        console.print(table)
+        for label, content in self._rows(console.width < NARROW):
+            text = Text(content) if isinstance(content, str) else content
+            if console.width < NARROW:
+                console.print(Text(label, style="cyan"))
+                console.print(Padding(text, (0, 0, 0, 2)))
+            else:
+                table.add_row(label, text)
+        if table.row_count:
+            console.print(table)
         for part in self._diagnoses(console.width):
             console.print(part)
         for part in self._unused_accepts():
             console.print(part)
         console.print(self._verdict())
 
-    def _rows(self) -> list[tuple[str, RenderableType]]:
+    def _rows(self, narrow: bool) -> list[tuple[str, RenderableType]]:
         problem = self.result.problem
         plan = problem.plan
         grid = problem.grid[: 3 if plan.config.batched else 2]
@@ -87,11 +94,11 @@ class RunReport:
             ),
             ("scheduler", plan.scheduler.explain()),
             ("roles", plan.roles.explain()),
-            ("shared", self._shared()),
+            ("shared", self._shared(narrow)),
             ("pipelines", self._pipelines()),
             ("accumulator", plan.accumulator.explain()),
             ("epilogue", plan.epilogue.explain()),
-            ("descriptors", self._descriptors()),
+            ("descriptors", self._descriptors(narrow)),
             ("ptxas", self._assembled()),
             ("launch", self._launched()),
             *([("schedules", self.search.summary)] if self.search else []),
@@ -99,8 +106,9 @@ class RunReport:
             ("time", self._times()),
         ]
 
-    def _shared(self) -> RenderableType:
+    def _shared(self, narrow: bool) -> RenderableType:
         shared = self.result.problem.plan.shared
+        listed: list[Text] = []
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
         table.add_column("region", no_wrap=True)
         table.add_column("offset", justify="right", no_wrap=True)
@@ -109,6 +117,7 @@ class RunReport:
         for region in shared.regions:
             stages = f"{region.stages} x {region.bytes // region.stages}" if region.stages > 1 else str(region.bytes)
             table.add_row(region.name, str(region.offset), stages, Text(region.holds, style="dim"))
+            listed.append(Text(f"{region.name} at {region.offset}, {stages} bytes: {region.holds}"))
         share = shared.bytes / shared.limit
         filled = max(1, round(share * 24))
         total = Text.assemble(
@@ -116,7 +125,7 @@ class RunReport:
             ("░" * (24 - filled), "dim"),
             f" {shared.bytes} of {shared.limit} bytes ({share:.0%})",
         )
-        return Group(table, total)
+        return Group(*(listed if narrow else [table]), total)
 
     def _pipelines(self) -> RenderableType:
         table = grid("", "")
@@ -124,10 +133,10 @@ class RunReport:
             table.add_row(each.name, each.explain())
         return table
 
-    def _descriptors(self) -> RenderableType:
+    def _descriptors(self, narrow: bool) -> RenderableType:
         problem = self.result.problem
         plan = problem.plan
-        table = grid("", "magenta", "dim")
+        rows: list[tuple[str, str, str]] = []
         if plan.a.load != "direct":
             smem = {"A": plan.a.descriptor, "B": plan.b.descriptor}
             if smem["A"] == smem["B"]:
@@ -136,16 +145,21 @@ class RunReport:
                 smem["scales"] = plan.scales[0].descriptor
             for name, each in smem.items():
                 words = f"{each.swizzle} swizzle, SBO {each.stride_byte_offset} bytes"
-                table.add_row(f"smem {name}", f"{each.encode():#018x}", words)
+                rows.append((f"smem {name}", f"{each.encode():#018x}", words))
         if isinstance(plan.accumulator, Accumulator):
             mma = plan.accumulator.instruction
             words = f"{plan.accumulator.kind}, {mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{plan.accumulator.d_type}"
-            table.add_row("instruction", f"{mma.encode():#010x}", words)
+            rows.append(("instruction", f"{mma.encode():#010x}", words))
         for name, made in problem.encoded.items():
             dims, box = ("×".join(map(str, reversed(sizes))) for sizes in (made.dims, made.box))
             word = int.from_bytes(made.encode()[8:12], "little")
             words = f"{dims}, box {box}, {made.swizzle} swizzle"
-            table.add_row(f"tensormap {name.upper()}", f"{word:#010x} (word 2)", words)
+            rows.append((f"tensormap {name.upper()}", f"{word:#010x} (word 2)", words))
+        if narrow:
+            return Group(*(Text(f"{name} {value}: {words}") for name, value, words in rows))
+        table = grid("", "magenta", "dim")
+        for row in rows:
+            table.add_row(*row)
         return table
 
     def _assembled(self) -> Text:

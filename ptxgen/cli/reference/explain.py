@@ -114,6 +114,9 @@ def explain(
     if what is None:
         raise InputError("explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')")
     if value is None and (what not in FORMATS or what in _OPCODES):
+        if not what.strip():
+            raise InputError("explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts; this is empty")
+        _question_code(what)
         return explain_checks(what, as_json, False) if _is_check(what) else _instruction(what, as_json)
     if value is None:
         raise InputError(f"explain {what} needs a VALUE")
@@ -256,6 +259,14 @@ def _print(text: str) -> None:
         for index, line in enumerate(text.split("\n")):
             style = next((style for start, style in _STYLES if line.startswith(start)), "" if index else "bold")
             out.print(Text(line, style=style), soft_wrap=True)
+
+
+def _question_code(what: str) -> None:
+    """Raises InputError for a misspelt code of a check: words with hyphens, as no instruction has."""
+    from ptxgen.emulator.checks.registry import CHECKS
+
+    if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", what) and not _is_check(what):
+        raise InputError(f"no check is called {what!r}{nearest(what, CHECKS)}; 'ptxgen explain checks' lists all")
 
 
 def _is_check(word: str) -> bool:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Values of a modifier that are shown; more are counted.
 _SHOWN_VALUES = 12
+#: Columns that a summary needs beside a name.
+_LEAST_ROOM = 24
 
 
 def search(text: str) -> Search | None:
@@ -37,6 +39,7 @@ def search(text: str) -> Search | None:
 
 def show_search(found: Search, as_json: bool) -> int:
     """The forms in groups by opcode, one line each; the opcode itself with what it lacks, and two legal spellings."""
+    from rich.padding import Padding
     from rich.text import Text
 
     from ptxgen.cli.common.terminal import grid, output
@@ -58,8 +61,13 @@ def show_search(found: Search, as_json: bool) -> int:
             for each in _asked(found, opcode, forms):
                 for line in _lacking(each):
                     out.print(line, soft_wrap=True)
+            room = out.width - max(len(each.key) for each in forms) - 4
+            if room < _LEAST_ROOM:  # names and summaries below each other
+                for each in forms:
+                    out.print(Text(f"  {each.key}", style="cyan"), soft_wrap=True)
+                    out.print(Padding(Text(_cut(each.summary, 2 * out.width)), (0, 0, 0, 4)))
+                continue
             table = grid("cyan", "")
-            room = max(16, out.width - max(len(each.key) for each in forms) - 4)
             for each in forms:
                 table.add_row(f"  {each.key}", Text(_cut(each.summary, room)))
             out.print(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,14 @@ class State:
     mbarriers: Mapping[str, MbarrierState]
     #: What came up there, of a breakpoint at a finding.
     finding: Finding | None = None
+    #: The declared types of registers that are not plain bits.
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    def register(self, name: str) -> NDArray[Any]:
+        """A register as its declaration has it: floats and signed integers are no raw words. Raises BreakpointError."""
+        words = self.registers[name]
+        kind = _dtype(self.types[name]) if name in self.types else words.dtype
+        return words.view(kind) if kind.itemsize == words.dtype.itemsize and words.dtype.kind == "u" else words
 
     def __str__(self) -> str:
         x, y, z = self.cta
@@ -169,11 +177,23 @@ class Breakpoint(Observer):
             if self.line is None:
                 what = f"finding {self.finding}" if self.finding else "finding"
                 raise BreakpointError(f"no launch since has had a {what} {self.hit} times: {self.hits} came up")
-            who = "a warp" if self.warp is None else f"warp {self.warp}"
-            raise BreakpointError(
-                f"no launch since has reached line {self.line} {self.hit} times: {who} reached it {self.hits} times"
-            )
+            raise BreakpointError(self._missed())
         return self._state
+
+    def __str__(self) -> str:
+        return str(self.state)
+
+    def _missed(self) -> str:
+        """Why there is no state at the line."""
+        if self._program is not None and self.line is not None:
+            lines = [each.line for each in self._program.kernel.module.statements() if isinstance(each, Instruction)]
+            if self.line not in lines:
+                near = min(lines, key=lambda each: (each < (self.line or 0), abs(each - (self.line or 0))), default=0)
+                return f"line {self.line} has no instruction; the nearest is line {near}"
+        who = "no warp" if self.warp is None else f"warp {self.warp} never"
+        if not self.hits:
+            return f"line {self.line} was not reached: {who} {'has come' if self.warp is None else 'came'} there"
+        return f"line {self.line} was reached {self.hits} times, not {self.hit}"
 
     @property
     def shared(self) -> Mapping[str, SharedView]:
@@ -259,6 +279,14 @@ class Breakpoint(Observer):
             name: machine.registers[register.index][row].copy()
             for name, register in program.registers_at(statement.line).items()
         }
+        scope = program.kernel.analysis.scope(program.kernel.entry)
+        types = {
+            name: symbol.type.name
+            for name in registers
+            if (symbol := scope(name)) is not None
+            and symbol.type is not None
+            and symbol.type.kind in ("float", "signed")
+        }
         mbarriers: dict[str, MbarrierState] = {}
         for address, each in sorted(machine.mbarriers[slot].items()):
             name = machine.shared_names.name(address)[0] or f"{address:#x}"
@@ -275,4 +303,5 @@ class Breakpoint(Observer):
             registers=_Named("register", registers),
             tensor=machine.tensor.cells[slot].copy(),
             mbarriers=_Named("mbarrier", mbarriers),
+            types=types,
         )

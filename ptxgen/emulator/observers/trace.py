@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,12 @@ _SEQUENCE = 1
 
 class TraceError(RuntimeError):
     """The trace cannot be written; the message says what to install."""
+
+
+def require_perfetto() -> None:
+    """Raises TraceError without the package `perfetto`, which writes the file."""
+    if find_spec("perfetto") is None:
+        raise TraceError("a trace needs the package perfetto: pip install 'ptxgen[trace]'")
 
 
 @dataclass(slots=True)
@@ -189,10 +196,9 @@ class Trace(Observer):
 
     def write(self, path: str | Path) -> None:
         """Write the trace. Raises TraceError without the package `perfetto` (`pip install 'ptxgen[trace]'`)."""
-        try:
-            from perfetto.trace_builder.proto_builder import TraceProtoBuilder
-        except ModuleNotFoundError as error:
-            raise TraceError("a trace needs the package perfetto: pip install 'ptxgen[trace]'") from error
+        require_perfetto()
+        from perfetto.trace_builder.proto_builder import TraceProtoBuilder
+
         builder = TraceProtoBuilder()
         groups: dict[str, int] = {}
         tracks = sorted(self._tracks.values(), key=lambda track: _order(track.name))

@@ -104,6 +104,22 @@ def test_thirty_columns_are_enough(
     assert all("  " not in line.strip() for line in long), long
 
 
+def test_nothing_is_lost_in_thirty_columns(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, values and sentences stay whole, one below the other, where a table would cut them."""
+    monkeypatch.setenv("COLUMNS", "30")
+    out = cli("explain", "tcgen05.ld").out
+    assert "  tcgen05.ld_red_spcompress\n    As ld_spcompress;" in out
+    out = cli("kernels", "blackwell/clc").out
+    for name, option in kernels()["blackwell/clc"].described().items():
+        assert f"\n  {name} " in out
+        assert option["help"].split()[0] in out
+    out = cli("run", "blackwell/swizzled", "--m", 64, "--n", 64, "--k", 64).out
+    assert "…" not in out.split("\n", 1)[1]
+    for whole in ("0x4000404000010000", "0x08200490", "ab_full at 32768, 8 bytes"):
+        assert whole in out
+    assert all(len(line) <= 30 for line in out.splitlines())
+
+
 def test_no_color() -> None:
     def shown(no_color: str) -> str:
         commands = (("check", "nothing.ptx"), ("explain", "ld"))

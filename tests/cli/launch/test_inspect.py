@@ -112,12 +112,48 @@ def test_a_job_in_a_python_file_is_inspected_too(cli: Cli) -> None:
     assert "instructions executed" in outcome.out.splitlines()[-1]
 
 
+def test_a_register_is_shown_as_it_is_declared(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "race.ptx"
+    path.write_text(
+        RACE.replace("%value, %other;", "%value, %other; .reg .f32 %half; .reg .s32 %less;").replace(
+            "    ret;", "    mov.f32 %half, 0.5;\n    mov.s32 %less, -3;\n    ret;"
+        )
+    )
+    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "ret;" in text)
+    words = [word for each in ("reg:%half", "reg:%less", "reg:%thread") for word in ("--show", each)]
+    outcome = cli("run", path, "--arg", "out=empty:u32:64", "--at", line, *words)
+    for shown in ("%half: [0.5 0.5 ", "%less: [-3 -3 ", "%thread: [ 0  1 "):
+        assert shown in outcome.out
+
+
+def test_one_part_that_there_is_not_does_not_hide_the_others(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "race.ptx"
+    path.write_text(RACE)
+    words = ["--at", "finding", "--show", "reg:%nope", "--show", "reg:%thread", "--why", "out[3]"]
+    outcome = cli("run", path, "--arg", "out=empty:u32:64", *words)
+    assert outcome.code == 2
+    assert "no register '%nope'; there are: %thread" in outcome.err
+    assert "%thread: [" in outcome.out
+    assert "out[3] (0x" in outcome.out
+
+
+@pytest.mark.parametrize(
+    "words", [["--at", "9", "--show", "stack"], ["--at", "9", "--show", "smem:a/0=128:f16"], ["--trace", "x.pftrace"]]
+)
+def test_what_can_be_refused_at_once_is_refused_before_the_run(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setattr("ptxgen.emulator.observers.trace.find_spec", lambda _: None)
+    monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", lambda *_, **__: pytest.fail("it ran"))
+    assert cli("run", KERNEL, *SIZES, *words).code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--at", "5x"], "--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, or finding, "),
         (["--at", "87#0"], "--at takes LINE"),
-        (["--at", "9999"], "no launch since has reached line 9999 1 times: a warp reached it 0 times"),
+        (["--at", "9999"], "line 9999 has no instruction; the nearest is line "),
         (["--show", "mbarriers"], "--show shows the state at a line: add --at LINE[#HIT]"),
         (["--at", "findings"], "or finding, finding:CODE or finding#HIT, not 'findings'"),
         (["--at", "finding:shared-race"], "no launch since has had a finding shared-race 1 times: 0 came up"),

@@ -193,6 +193,28 @@ def test_an_option_that_is_the_default_of_all_configs_is_named_too(cli: Cli, tmp
     assert (config["accumulators"], config["clc_stages"]) == (1, 1)
 
 
+def test_elements_that_nothing_wrote_are_counted() -> None:
+    job = load_job(ROWSUM, 0)
+    values = {name: getattr(job, name) for name in Job.__dataclass_fields__}
+    text = job.ptx.replace("setp.ge.u32 %p_row, %r_row, %r_rows;", "setp.ge.u32 %p_row, %r_row, 30;")
+    assert text != job.ptx
+    result = Job(**{**values, "ptx": text}).run(Emulator("sm_90a"))
+    assert result.wrong[0].startswith("7 of 37 elements of y are wrong")
+    assert result.wrong[1] == "the kernel stored nothing to 7 of them"
+
+
+def test_illegal_ptx_is_refused_in_the_words_of_check(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    head = ".version 8.6\n.target sm_90a\n.address_size 64\n"
+    path.write_text(
+        head + ".visible .entry k()\n.reqntid 32\n{\n    .reg .u32 %r;\n    add.u33 %r, %r, 1;\n    ret;\n}\n"
+    )
+    outcome = cli("run", path)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(f"error: {path}:8: unknown modifier: add has no modifier .u33")
+    assert outcome.err.splitlines()[1] == "> 8 │     add.u33 %r, %r, 1;"
+
+
 @pytest.mark.parametrize("entry", kernels().values(), ids=lambda each: each.name)
 def test_a_kernel_of_default_options_names_no_more(entry: KernelEntry) -> None:
     plan = entry.plan()
