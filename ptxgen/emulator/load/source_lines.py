@@ -27,7 +27,9 @@ class SourceLines:
         self._callers: dict[_Location, _Location] = {}
         for item in module.statements():
             if isinstance(item, syntax.FileDirective):
-                self._files[item.index] = PurePath(item.path).name
+                path = PurePath(item.path)
+                # Of a compiler's absolute paths the name is enough; templates have names that say their folder.
+                self._files[item.index] = path.name if path.is_absolute() else item.path
             elif isinstance(item, syntax.Location | syntax.Function):
                 self._lines.append(item.line)
                 self._locations.append(item if isinstance(item, syntax.Location) else None)

@@ -78,6 +78,8 @@ def locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what: 
             position, lane = fault.place
             row, address = int(g.indices[position]), int(addresses[position, lane])
             fault.summary += f", by lane {lane} of {g.machine.warp_name(row)}"
+            if space in ("shared", "shared::cta") and fault.rule and (past := g.machine.shared_names.past(address)):
+                fault.rule += f"; {past}"
             fault.accesses = (
                 g.machine.findings.access("accessor", None, row, lanes=1 << lane, space=space, address=address),
             )

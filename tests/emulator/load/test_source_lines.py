@@ -61,6 +61,12 @@ def test_what_no_line_is_known_of() -> None:
     assert lines.located(finding) == finding
 
 
+def test_templates_keep_their_folder() -> None:
+    made = text().replace("/home/me/tile.cu", "blocks/pipeline.j2")
+    line = next(number for number, each in enumerate(made.splitlines(), 1) if "@%p st.shared.u32" in each)
+    assert SourceLines(parse(made)).of(line) == "blocks/pipeline.j2:20:5"
+
+
 def test_a_location_ends_with_its_function() -> None:
     other = text("ret;").partition("$L")[0].partition(".visible")[2].partition(".section")[0].replace("k(", "other(")
     both = text().replace(".section", ".visible" + other + ".section", 1)

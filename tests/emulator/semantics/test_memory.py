@@ -194,6 +194,17 @@ def test_bounds_of_local_memory(offset: int, code: str | None) -> None:
     assert errors(report) == ([code] if code else []), report.summary()
 
 
+@pytest.mark.parametrize(("offset", "past"), [(0, "right past"), (8, "8 bytes past")])
+def test_a_shared_address_behind_the_last_variable_is_said_to_be_there(offset: int, past: str) -> None:
+    body = (
+        HEAD
+        + f".shared .align 4 .b8 tile[64]; .shared .align 4 .b8 ring[32]; st.shared.u32 [ring+{32 + offset}], %x; ret;"
+    )
+    report, _ = launch(body)
+    assert errors(report) == ["out-of-bounds"]
+    assert f"; {0x460 + offset:#x} is {past} the end of ring, the last there." in report.findings[0].message
+
+
 def test_reading_local_memory_before_writing_it() -> None:
     """Advice, as long as it is but copied: a struct is, with its padding. One written byte of a word is enough."""
     body = HEAD + "{} .local .align 8 .b8 mine[8]; {} ld.local.u64 %wide, [mine]; ret;"
