@@ -96,3 +96,70 @@ def test_vectors_may_be_torn() -> None:
     """16 bytes with one flag are two words of 8; with a flag in each, as in NCCL's LL protocol, all is there."""
     assert vectors("", 6) == {(5, 6, 7, 1), (0, 0, 7, 1)}
     assert vectors("setp.ne.or.u32 %p, %b, 1, %p;", 1) == {(5, 1, 7, 1)}
+
+
+#: CUTLASS's Semaphore: all threads wait at a barrier in the loop by which thread 0 waits for the turn of its CTA.
+SEMAPHORE = """
+    .reg .b64 %data; .reg .u32 %t, %cta, %state, %x; .reg .pred %p, %q, %first;
+    ld.param.u64 %data, [data];
+    mov.u32 %t, %tid.x;
+    mov.u32 %cta, %ctaid.x;
+    setp.eq.u32 %first, %t, 0;
+    mov.u32 %state, 0;
+L:  @!%first bra SKIP;
+    ld.acquire.gpu.global.u32 %state, [%data];
+SKIP:
+    setp.ne.and.u32 %p, %state, %cta, %first;
+    barrier.red.or.pred %q, 0, %p;
+    @%q bra L;
+    ld.global.u32 %x, [%data+4];
+    bar.sync 0;
+    add.u32 %x, %x, 1;
+    @%first st.global.u32 [%data+4], %x;
+    bar.sync 0;
+    add.u32 %x, %cta, 1;
+    @%first st.release.gpu.global.u32 [%data], %x;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("schedule", "seed"), [("eager", 0), ("late", 0), *[("random", seed) for seed in range(6)]])
+def test_a_barrier_in_the_loop_is_no_progress(schedule: Any, seed: int) -> None:
+    """Else the CTA whose turn it is would not begin while the others poll."""
+    emulator = Emulator(schedule=schedule, seed=seed, max_steps=20_000)
+    data = emulator.array(np.zeros(2, np.uint32))
+    report = emulator.launch(Kernel.from_ptx(module(SEMAPHORE, ".param .u64 data")), 3, 64, [data])
+    assert (report.status, report.findings) == ("ok", []), report.summary()
+    assert data.numpy().tolist() == [3, 3]
+
+
+#: Each lane of CTA 1 polls a flag of its own until all are set, and then reads what came with its neighbor's.
+FLAGS = """
+    .reg .b64 %data, %at; .reg .u32 %lane, %cta, %x; .reg .pred %p, %all;
+    ld.param.u64 %data, [data];
+    mov.u32 %lane, %laneid;
+    mov.u32 %cta, %ctaid.x;
+    mul.wide.u32 %at, %lane, 4; add.u64 %at, %at, %data;
+    setp.eq.u32 %p, %cta, 0;
+    @!%p bra L;
+    st.global.u32 [%at+128], %lane;
+    st.release.gpu.global.u32 [%at], 1;
+    ret;
+L:  ld.acquire.gpu.global.u32 %x, [%at];
+    setp.ne.u32 %p, %x, 0;
+    vote.sync.all.pred %all, %p, 0xffffffff;
+    @!%all bra L;
+    xor.b32 %lane, %lane, 1;
+    mul.wide.u32 %at, %lane, 4; add.u64 %at, %at, %data;
+    ld.global.u32 %x, [%at+128];
+    ret;
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lanes_that_poll_again_catch_up(seed: int) -> None:
+    """All lanes have acquired what the last poll of each sees, whichever lane of the warp saw it first."""
+    emulator = Emulator(schedule="random", seed=seed)
+    data = emulator.array(np.zeros(64, np.uint32))
+    report = emulator.launch(Kernel.from_ptx(module(FLAGS, ".param .u64 data")), 2, 32, [data])
+    assert (report.status, report.findings) == ("ok", []), report.summary()
