@@ -73,7 +73,8 @@ FATES = ("finding", "advice", "fault", "deadlock", "timeout", "wrong result")
 class Kept:
     """Verdicts in a file, so that a run can go on where another was cut, or judge again only what was left alive.
 
-    They hold for a subject's code: where only `.loc` lines have moved, they are those of the mutants that moved along.
+    They hold for a subject's code: where only `.loc` lines or comments have moved, they are those of the mutants that
+    moved along.
     """
 
     def __init__(self, path: Path, *, resume: bool) -> None:
@@ -112,7 +113,7 @@ def _key(subject: str, digest: str, at: int, mutant: Mutant) -> tuple[object, ..
 
 @dataclass(frozen=True)
 class _Code:
-    """A subject's text without `.loc`: its digest, and for each line of the text its number in that."""
+    """A subject's text without `.loc` and comments: its digest, and for each line of the text its number in that."""
 
     digest: str
     numbers: tuple[int, ...]
@@ -121,7 +122,7 @@ class _Code:
 @functools.cache
 def _code(subject: str) -> _Code:
     lines = load(subject).text.split("\n")
-    kept = [not line.lstrip().startswith(".loc") for line in lines]
+    kept = [not line.lstrip().startswith((".loc", "//")) for line in lines]
     text = "\n".join(line for line, is_code in zip(lines, kept, strict=True) if is_code)
     return _Code(hashlib.blake2b(text.encode(), digest_size=8).hexdigest(), tuple(itertools.accumulate(kept)))
 
