@@ -112,7 +112,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
 
     Raises JobError, InputError, KernelArgumentError, LaunchError.
     """
-    from ptxgen.cli.launch.schedules import FileTrial, search, trials
+    from ptxgen.cli.launch.schedules import FileRun, schedules_to_try, search
 
     for name in options.outputs:
         if name not in given.names:
@@ -122,7 +122,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     found, schedule = None, options.schedule
     if options.schedules:
         planned = [
-            FileTrial(
+            FileRun(
                 schedule=now,
                 seed=each,
                 advice=options.advice,
@@ -130,7 +130,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
                 timeout=options.timeout,
                 file=given,
             )
-            for now, each in trials(options.schedules, options.seed)
+            for now, each in schedules_to_try(options.schedules, options.seed)
         ]
         found = search(planned, options.jobs, options.dask)
         schedule, result = found.tried[-1].schedule, cast("JobResult | PlainResult", found.last)

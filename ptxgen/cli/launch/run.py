@@ -193,7 +193,7 @@ def run(
     from ptxgen.cli.common.terminal import output, steps
     from ptxgen.cli.launch.jobs import Options, named_in, run_file
     from ptxgen.cli.launch.report import RunReport
-    from ptxgen.cli.launch.schedules import GemmTrial, search, trials
+    from ptxgen.cli.launch.schedules import GemmRun, schedules_to_try, search
     from ptxgen.cli.launch.values import parse_outputs
     from ptxgen.cli.toolchain.ptx import assembled
     from ptxgen.device import read_accepts
@@ -274,7 +274,7 @@ def run(
     found = None
     if schedules:
         tries = [
-            GemmTrial(
+            GemmRun(
                 schedule=now,
                 seed=each,
                 advice=advice,
@@ -284,7 +284,7 @@ def run(
                 job=job,
                 text=text,
             )
-            for now, each in trials(schedules, seed)
+            for now, each in schedules_to_try(schedules, seed)
         ]
         found = search(tries, jobs, dask)
         result = cast("GemmResult", found.last)

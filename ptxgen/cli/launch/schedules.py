@@ -29,7 +29,7 @@ class Result(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class ScheduledRun:
     """One run: a schedule with its seed, and the options of the emulator."""
 
     schedule: Schedule
@@ -58,7 +58,7 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GemmTrial(Trial):
+class GemmRun(ScheduledRun):
     """Of a GEMM, whose inputs have the same seed; `text` replaces the plan's PTX."""
 
     kernel: str
@@ -71,7 +71,7 @@ class GemmTrial(Trial):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileTrial(Trial):
+class FileRun(ScheduledRun):
     """Of a Python or PTX file, whose inputs stay the same."""
 
     file: Runnable
@@ -81,11 +81,11 @@ class FileTrial(Trial):
         return self.file.run(self.device(self.file.path, self.file.target))
 
 
-def run_trial(trial: Trial) -> Result:
-    return trial.run()
+def run_scheduled(run: ScheduledRun) -> Result:
+    return run.run()
 
 
-def trials(count: int, seed: int) -> Iterator[tuple[Schedule, int]]:
+def schedules_to_try(count: int, seed: int) -> Iterator[tuple[Schedule, int]]:
     """The schedules that `--schedules` tries, each with its seed."""
     yield from list[tuple[Schedule, int]]([("eager", seed), ("late", seed)])[:count]
     for number in range(count - 2):
@@ -96,7 +96,7 @@ def trials(count: int, seed: int) -> Iterator[tuple[Schedule, int]]:
 class Search:
     """The schedules that were tried, in order, up to the first that finds something; `last` is of the last of them."""
 
-    tried: tuple[Trial, ...]
+    tried: tuple[ScheduledRun, ...]
     statuses: tuple[str, ...]
     count: int
     last: Result
@@ -116,18 +116,18 @@ class Search:
     def json(self) -> list[dict[str, Any]]:
         """Each schedule with its seed and what became of it."""
         made = zip(self.tried, self.statuses, strict=True)
-        return [{"schedule": trial.schedule, "seed": trial.seed, "status": status} for trial, status in made]
+        return [{"schedule": run.schedule, "seed": run.seed, "status": status} for run, status in made]
 
 
-def search(planned: Sequence[Trial], jobs: int | None, dask: str | None) -> Search:
+def search(planned: Sequence[ScheduledRun], jobs: int | None, dask: str | None) -> Search:
     """Try schedules until one finds something. Raises what a run raises, and WorkError where workers died."""
-    tried: list[Trial] = []
+    tried: list[ScheduledRun] = []
     statuses: list[str] = []
     died: list[str] = []
     last: Result | None = None
     unused = planned[0].accept
     with Executor(jobs, dask) as executor:
-        for outcome in executor.map(run_trial, planned, what="schedules"):
+        for outcome in executor.map(run_scheduled, planned, what="schedules"):
             if isinstance(outcome.error, WorkError):  # which says nothing of the others
                 died.append(outcome.problem)
                 continue
@@ -142,7 +142,7 @@ def search(planned: Sequence[Trial], jobs: int | None, dask: str | None) -> Sear
     return Search(tuple(tried), tuple(statuses), len(planned), last, unused)
 
 
-def _names(tried: Sequence[Trial]) -> str:
+def _names(tried: Sequence[ScheduledRun]) -> str:
     """Schedules in words: "eager, late, random 0-7"."""
     words = [each.schedule for each in tried if each.schedule != "random"]
     if seeds := [each.seed for each in tried if each.schedule == "random"]:
