@@ -23,9 +23,11 @@ def granules_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64
 
 
 def by_granule(
-    owners: NDArray[np.int64], offsets: NDArray[np.int64], size: int, new: NDArray[np.bool_]
+    owners: NDArray[np.int64], offsets: NDArray[np.int64], size: int, new: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]:
-    """The granules that each owner accesses: owners, granules, and the bytes of each touched, and those `new`."""
+    """The granules that each owner accesses: owners, granules, and the bytes of each touched, and those `new` (all by
+    default).
+    """
     span = int(offsets.max()) // GRANULE + 1
     keys = owners * span + offsets // GRANULE
     order = slice(None) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
@@ -33,8 +35,9 @@ def by_granule(
     first = np.flatnonzero(starts(keys))
     keys = keys[first]
     bits = np.left_shift((1 << size) - 1, offsets % GRANULE).astype(np.uint16)[order]
-    changed = np.bitwise_or.reduceat(np.where(new[order], bits, np.uint16(0)), first)
-    return keys // span, keys % span, np.bitwise_or.reduceat(bits, first), changed
+    masks = np.bitwise_or.reduceat(bits, first)
+    changed = masks if new is None else np.bitwise_or.reduceat(np.where(new[order], bits, np.uint16(0)), first)
+    return keys // span, keys % span, masks, changed
 
 
 def starts(values: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -219,10 +219,12 @@ class SharedAccesses(Observer):
         masks: Masks,
         changed: Masks | None,
         statement: Statement,
+        *,
+        copies: bool = False,
     ) -> bool:
         """Loads of many warps from their own CTA's memory, or stores if `changed` is given, as `read` and `write` take
-        them: `rows[at]` accesses each of `granules`. False where something is to be reported, and the caller checks
-        them one by one; nothing is kept then.
+        them: `rows[at]` accesses each of `granules`. With `copies` the stores are cp.async, as `copy` takes them. False
+        where something is to be reported, and the caller checks them one by one; nothing is kept then.
         """
         slots, warp_ids = rows // self._happens_before.warps, rows % self._happens_before.warps
         slot, warp_id = slots[at], warp_ids[at]
@@ -264,8 +266,10 @@ class SharedAccesses(Observer):
                 hit[np.arange(len(at)), warp_id] = False
                 if hit.any():
                     return False
-        clocks = self._happens_before.intervals(rows)[at]
+        clocks = np.full(len(at), PENDING) if copies else self._happens_before.intervals(rows)[at]
         self._happens_before.statements[statement.line] = statement
+        if copies:
+            self._races.copy_lines[statement.line] = "cp.async"
         (self.stores if writes else self.loads).add_own(slot, warp_id, granules, masks, clocks, statement.line)
         if writes:
             if fresh:

@@ -15,7 +15,7 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
-from ptxgen.emulator.memory.granules import granules_of
+from ptxgen.emulator.memory.granules import by_granule, granules_of
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.state.signals import Signal
@@ -51,18 +51,27 @@ class GenericCopies(Observer):
         assert slots is not None
         assert inside is not None
         self._lanes.access(rows, slots, inside, active, size, statement, active)
-        for position, work in enumerate(works):
-            offsets = inside[position][active[position]]
-            granules, masks = granules_of(offsets, size)
-            self._copies[work] = _Copy(offsets, size, granules)
-            self._shared.copy(work.row, granules, masks, statement)
+        lanes = np.flatnonzero(active)
+        positions, offsets = lanes // 32, inside.reshape(-1)[lanes]
+        at, granules, masks, _ = by_granule(positions, offsets, size)
+        together = self._shared.accesses(rows, at, granules, masks, masks, statement, copies=True)
+        first, begin = 0, 0
+        everyone = range(1, len(works) + 1)
+        lasts, ends = np.searchsorted(positions, everyone).tolist(), np.searchsorted(at, everyone).tolist()
+        for work, last, end in zip(works, lasts, ends, strict=True):
+            self._copies[work] = _Copy(offsets[first:last], size, granules[begin:end])
+            if not together:
+                self._shared.copy(work.row, granules[begin:end], masks[begin:end], statement)
+            first, begin = last, end
 
     def copies_awaited(self, row: int, works: Sequence[AsyncWork], signaled: Sequence[AsyncWork]) -> None:
-        for work in works:
-            self._shared.copied(row, self._copies[work].granules)
-        for work in (*works, *signaled):
-            copy = self._copies[work]
-            self._lanes.copied(row, work.slot, np.flatnonzero(work.lanes), copy.offsets, copy.size)
+        if works:
+            self._shared.copied(row, np.concatenate([self._copies[work].granules for work in works]))
+        done = [(work, self._copies[work]) for work in (*works, *signaled)]
+        for size in {copy.size for _, copy in done}:
+            some = [(work, copy) for work, copy in done if copy.size == size]
+            lanes = np.concatenate([np.flatnonzero(work.lanes) for work, _ in some])
+            self._lanes.copied(row, some[0][0].slot, lanes, np.concatenate([copy.offsets for _, copy in some]), size)
 
     def copies_arrive_later(self, row: int, works: Sequence[AsyncWork], signal: Signal) -> None:
         """A wait for the phase also acquires what the warp had done when it executed cp.async.mbarrier.arrive, except

@@ -116,7 +116,7 @@ class SharedInstructions(Observer):
         rows, mask, _, _, size, statement, _ = access
         chosen = slice(None) if mask is None else np.flatnonzero(mask)
         offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
-        new = changing.reshape(-1)[chosen] if changing is not None else np.zeros(len(offsets), np.bool_)
+        new = changing.reshape(-1)[chosen] if changing is not None else None
         at, granules, masks, changed = by_granule(position, offsets, size, new)
         return self._shared.accesses(rows, at, granules, masks, changed if changing is not None else None, statement)
 
