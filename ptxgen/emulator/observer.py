@@ -413,16 +413,27 @@ def _everyone(handlers: Sequence[Handler]) -> Handler:
     return emit
 
 
-def handler(base: type, name: str, observers: Sequence[object]) -> Handler:
-    """Passes an event, a method of `base`, to the observers that override it, in their order."""
-    handlers = [getattr(each, name) for each in observers if name in _handled(base, type(each))]
-    return _nobody if not handlers else handlers[0] if len(handlers) == 1 else _everyone(handlers)
+def handlers(base: type, observers: Sequence[object]) -> dict[str, Handler]:
+    """By name of an event, a method of `base`, what passes it to the observers that override it, in their order."""
+    found: dict[str, list[Handler]] = {name: [] for name in _events(base)}
+    for each in observers:
+        for name in _handled(base, type(each)):
+            found[name].append(getattr(each, name))
+    return {
+        name: _nobody if not each else each[0] if len(each) == 1 else _everyone(each) for name, each in found.items()
+    }
 
 
 @cache
-def _handled(base: type, kind: type) -> frozenset[str]:
-    """The events, methods of `base`, that a class overrides."""
-    return frozenset(name for name, empty in vars(base).items() if getattr(kind, name) is not empty)
+def _events(base: type) -> tuple[str, ...]:
+    """The events of a class of observers."""
+    return tuple(name for name in vars(base) if not name.startswith("_"))
+
+
+@cache
+def _handled(base: type, kind: type) -> tuple[str, ...]:
+    """Those that a class overrides."""
+    return tuple(name for name in _events(base) if getattr(kind, name) is not vars(base)[name])
 
 
 class Events(Observer):
@@ -430,8 +441,7 @@ class Events(Observer):
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self.observers = tuple(observers)
-        for name in (name for name in vars(Observer) if not name.startswith("_")):
-            setattr(self, name, handler(Observer, name, observers))
+        vars(self).update(handlers(Observer, observers))
 
     def find(self, kind: type[AnObserver]) -> AnObserver | None:
         """The observer of a class, if there is one."""

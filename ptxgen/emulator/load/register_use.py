@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -59,16 +59,18 @@ def never_sure(
     read = {each for uses in blocks for use in uses for each in use.reads | use.adds}
     number = {each: bit for bit, each in enumerate(read)}
 
-    def mask(registers: frozenset[int]) -> int:
+    def mask(registers: Set[int]) -> int:
         return sum(1 << number[each] for each in registers if each in number)
 
     # What a block reads first, and what it surely writes.
     early, sure = [0] * len(blocks), [0] * len(blocks)
     for index, uses in enumerate(blocks):
+        first, written = set[int](), set[int]()
         for use in uses:
-            early[index] |= mask(use.reads | use.adds) & ~sure[index]
+            first |= (use.reads | use.adds) - written
             if not use.guarded:
-                sure[index] |= mask(use.writes)
+                written |= use.writes
+        early[index], sure[index] = mask(first), mask(written)
     everything = (1 << len(number)) - 1
     before = [everything] * len(blocks)
     waiting = list(entries)

@@ -14,7 +14,7 @@ depend on them; those that follow synchronization itself are its listeners (`att
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -31,7 +31,7 @@ from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClock
 from ptxgen.emulator.checks.order.strong_history import StrongRecord
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, VectorClock
 from ptxgen.emulator.engines.work import GENERIC, AsyncWork
-from ptxgen.emulator.observer import Lanes, Observer, handler
+from ptxgen.emulator.observer import Lanes, Observer, handlers
 from ptxgen.emulator.state.convergence import flags_of
 from ptxgen.emulator.state.signals import Signal
 from ptxgen.syntax import Statement
@@ -100,17 +100,11 @@ class HappensBefore(Observer):
 
     def attach(self, *listeners: OrderListener) -> None:
         """Notify these of synchronization from now on."""
-
-        def notify(name: str) -> Callable[..., None]:
-            return handler(OrderListener, name, listeners)
-
-        self._released, self._intervals_end = notify("released"), notify("intervals_end")
-        self._converged, self._groups_converged = notify("converged"), notify("groups_converged")
-        self._proxy_fenced, self._keep_alive, self._retired = (
-            notify("proxy_fenced"),
-            notify("keep_alive"),
-            notify("retired"),
-        )
+        notify = handlers(OrderListener, listeners)
+        self._released, self._intervals_end = notify["released"], notify["intervals_end"]
+        self._converged, self._groups_converged = notify["converged"], notify["groups_converged"]
+        self._proxy_fenced, self._keep_alive = notify["proxy_fenced"], notify["keep_alive"]
+        self._retired = notify["retired"]
 
     def _begin(self, slot: int) -> None:
         """A cluster becomes resident."""

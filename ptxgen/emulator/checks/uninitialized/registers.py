@@ -34,11 +34,18 @@ _WORD = re.compile(r"[%$\w]+")
 
 @dataclass(slots=True)
 class _Read:
-    """A read of a tracked register: in which lanes it is `written`, and its name for messages."""
+    """A read of a tracked register by a statement, whose scope has `names`: in which lanes it is `written`."""
 
     register: int
     written: NDArray[np.bool_]
-    name: str
+    statement: Statement
+    names: Callable[[str], Any]
+
+    @property
+    def name(self) -> str:
+        """Its name for messages."""
+        words = _WORD.findall(self.statement.text)
+        return next((word for word in words if _is_register(self.names(word), self.register)), "a register")
 
 
 class Unwritten:
@@ -55,9 +62,12 @@ class Unwritten:
         # Registers are emptied for each CTA, and so are these.
         machine.registers.extend(together.values())
         self._taint = Taint(machine, flow.tainted, self._written, recursive=flow.recursive)
+        self._tracked = flow.followed | flow.tainted
 
     def watch(self, operation: Operation) -> Operation:
         """An instruction that reports what it reads too early, and marks what it writes."""
+        if not self._touches(operation.use):
+            return operation
         statement, names, guard = operation.statement, operation.names, operation.guard
         if guard is not None:
             guard = self.watched_guard(guard, operation.guard_reads, statement, names)
@@ -68,6 +78,10 @@ class Unwritten:
         if run is operation.run and guard is operation.guard:
             return operation
         return replace(operation, guard=guard, run=run)
+
+    def _touches(self, use: Use) -> bool:
+        """Whether an instruction reads or writes any register that is tracked."""
+        return not all(map(self._tracked.isdisjoint, (use.reads, use.writes, use.adds)))
 
     def watched(
         self, run: Callable[..., Any], use: Use, statement: Statement, names: Callable[[str], Any]
@@ -146,13 +160,7 @@ class Unwritten:
 
     def _reads(self, registers: frozenset[int], statement: Statement, names: Callable[[str], Any]) -> list[_Read]:
         """Those that are tracked."""
-        made: list[_Read] = []
-        for each in registers & self._written.keys():
-            name = next(
-                (word for word in _WORD.findall(statement.text) if _is_register(names(word), each)), "a register"
-            )
-            made.append(_Read(each, self._written[each], name))
-        return made
+        return [_Read(each, self._written[each], statement, names) for each in registers & self._written.keys()]
 
 
 def _is_register(named: object, index: int) -> bool:
