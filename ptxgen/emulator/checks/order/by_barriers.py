@@ -22,17 +22,19 @@ class ByBarriers(Observer):
         self._clocks[self._happens_before.rows_of(slots)] = 0
 
     def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
-        for slot in slots.tolist():
-            self._join(self._happens_before.rows_of(np.array([slot])))
+        self._join(self._happens_before.rows_of(slots).reshape(len(slots), -1))
 
     def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
         if rows:
-            self._join(np.array(rows))
+            self._join(np.array([rows]))
 
     def _join(self, rows: NDArray[np.int64]) -> None:
-        joined, members = self._clocks[rows].max(axis=0), rows % self._happens_before.members
-        joined[members] = np.maximum(joined[members], self._happens_before.intervals(rows))
-        self._clocks[rows] = joined
+        """Warps wait together: those of each barrier, (barriers, warps)."""
+        clocks, members = self._clocks[rows], rows % self._happens_before.members
+        barrier, warp = np.arange(len(rows))[:, None], np.arange(rows.shape[1])
+        own = clocks[barrier, warp, members]
+        clocks[barrier, warp, members] = np.maximum(own, self._happens_before.intervals(rows))
+        self._clocks[rows] = clocks.max(axis=1, keepdims=True)
 
     def of(self, row: int) -> NDArray[np.int64]:
         """The epochs (warps of the cluster) that bar.sync orders before a warp, its own among them."""

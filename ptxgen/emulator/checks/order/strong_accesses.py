@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch
     from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 
 #: The publications of so many warps are kept apart for a word.
@@ -47,6 +49,7 @@ _Publisher = tuple[int, int, bool]
 _Domain = tuple[int, int]
 #: Numbers for what several have published, put together.
 _TOGETHER = count(1)
+_NUMBER = attrgetter("number")
 
 
 class _Publication:
@@ -129,10 +132,11 @@ class StrongAccesses(Observer):
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
         self._published: dict[Word, _Published] = {}
-        #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
-        self._seen: dict[int, list[tuple[VectorClock, int]]] = {}
-        #: By warp: the last number that it has observed, but not acquired, by publisher and the scope that it takes.
-        self._observed: dict[int, dict[tuple[_Publisher, int], int]] = {}
+        #: By warp, what its relaxed loads since its last acquiring fence saw, by the scope that it takes and the
+        #: cluster from which it comes.
+        self._seen: dict[int, dict[tuple[int, ClusterEpoch], VectorClock]] = {}
+        #: By warp: the last number that it has observed, but not acquired, by the scope that it takes and publisher.
+        self._observed: dict[int, dict[int, dict[_Publisher, int]]] = {}
         self._number = 0
         #: The last accesses to each word, from the record up to an entry; whether they are needed, since the scope of
         #: some access does not include all threads that could reach its word.
@@ -170,14 +174,9 @@ class StrongAccesses(Observer):
         if level == GPU and seen is not None:
             self._happens_before.acquire(row, seen)
             self._happens_before.observed[row].unacquired = None
-        waiting = []
-        for vclock, needed in self._seen.pop(row, ()):
-            if needed <= level:
-                self._happens_before.acquire(row, vclock)
-            else:
-                waiting.append((vclock, needed))
-        if waiting:
-            self._seen[row] = waiting
+        seen = self._seen.get(row, {})
+        for each in [each for each in seen if each[0] <= level]:
+            self._happens_before.acquire(row, seen.pop(each))
 
     def sequence_fence(self, row: int, level: int) -> None:
         """A fence .sc, after it has acquired and before it releases."""
@@ -261,6 +260,7 @@ class StrongAccesses(Observer):
         publication = _Publication(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
         domain = order.level, self._domain(row, order.level)
         redundant: dict[_Publication, bool] = {}  # most words have the same
+        mine = self._happens_before.observed[row]
         for word in words:
             published = self._published.get(word)
             if published is None:
@@ -269,7 +269,7 @@ class StrongAccesses(Observer):
             if order.releases:
                 for each in published.values():
                     if each not in redundant:
-                        redundant[each] = each.domain == domain and (acquired or self._has_observed(row, each, None))
+                        redundant[each] = each.domain == domain and (acquired or self._has_observed(each, mine))
                 published = {publisher: each for publisher, each in published.items() if not redundant[each]}
                 self._published[word] = published
             before = published.get(actor)
@@ -324,33 +324,37 @@ class StrongAccesses(Observer):
 
     def _observe(self, row: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_]) -> None:
         """What was published with the words is acquired if the access acquires; else by a later fence, or never."""
-        cta, own = self._domain(row, CTA), self._happens_before.actor(row)
-        domains = {(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)}
         publications = {
             publication
             for published in map(self._published.get, words)
             if published
             for publication in published.values()
         }
+        if not publications:
+            return
+        own, mine = self._happens_before.actor(row), self._happens_before.observed[row]
+        cta, cluster = own // self._happens_before.warps, own // self._happens_before.members
+        domains = {CTA: cta, CLUSTER: cluster, GPU: 0}
         #: What the warp acquires now or would acquire, by the scope that this requires.
         together: dict[int, VectorClock] = {}
         observed, publishers = self._observed.setdefault(row, {}), set[_Publisher]()
-        for publication in sorted(publications, key=lambda each: -each.number):
-            needed = self._needed(cta, publication.ctas)
+        for publication in sorted(publications, key=_NUMBER, reverse=True):
+            needed = CTA if cta in publication.ctas else self._needed(cta, publication.ctas)
             enough = (
                 _AT_ONCE if order.acquires and needed <= order.level else needed if needed <= order.level else _NEVER
             )
             fresh: list[VectorClock] = []
-            for publisher, (domain, vclock) in publication.parts.items():
-                if domain not in domains or publisher in publishers:
+            for publisher, ((within, number), vclock) in publication.parts.items():
+                if domains[within] != number or publisher in publishers:
                     continue
                 publishers.add(publisher)  # the newest that it published with these words
                 if enough != _AT_ONCE:
-                    if observed.get((publisher, enough), 0) >= publication.number:
+                    numbers = observed.setdefault(enough, {})
+                    if numbers.get(publisher, 0) >= publication.number:
                         continue
-                    observed[publisher, enough] = publication.number
+                    numbers[publisher] = publication.number
                 fresh.append(vclock)
-            if not fresh or (publication.actor != own and self._has_observed(row, publication, together.get(enough))):
+            if not fresh or (publication.actor != own and self._has_observed(publication, mine, together.get(enough))):
                 continue
             for vclock in fresh:
                 if enough == _AT_ONCE:
@@ -361,23 +365,25 @@ class StrongAccesses(Observer):
                     together[enough] = vclock.copy()
         for enough, vclock in sorted(together.items(), key=lambda each: each[0]):
             if enough != _NEVER:
-                self._seen.setdefault(row, []).append((vclock, enough))
-            self._happens_before.observed[row].add_unacquired(vclock.certain())
+                seen = self._seen.setdefault(row, {})
+                if (before := seen.get((enough, vclock.epoch))) is None:
+                    seen[enough, vclock.epoch] = vclock.copy()
+                else:
+                    before.join(vclock)
+            mine.add_unacquired(vclock.certain() if vclock.apart else vclock)
 
-    def _has_observed(self, row: int, publication: _Publication, others: VectorClock | None) -> bool:
-        """Whether a warp, or `others` that it observes too, has already observed a publication of a warp that still
-        runs.
+    def _has_observed(self, publication: _Publication, vclock: VectorClock, others: VectorClock | None = None) -> bool:
+        """Whether a warp with this clock, or `others` that it observes too, has already observed a publication of a
+        warp that still runs.
         """
         happens_before, actor = self._happens_before, publication.actor
         if actor < 0 or not happens_before.lives(actor // happens_before.warps):
             return False
         epoch = happens_before.epoch_of(actor), actor % happens_before.members, publication.clock
-        return happens_before.observed[row].has_observed(*epoch) or (others is not None and others.has_observed(*epoch))
+        return vclock.has_observed(*epoch) or (others is not None and others.has_observed(*epoch))
 
     def _needed(self, cta: int, others: frozenset[int]) -> int:
-        """The least scope that includes a CTA and one of others."""
-        if cta in others:
-            return CTA
+        """The least scope that includes a CTA and one of others, which it is not."""
         size = self._happens_before.size
         return CLUSTER if size > 1 and any(other // size == cta // size for other in others) else GPU
 

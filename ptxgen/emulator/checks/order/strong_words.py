@@ -39,6 +39,11 @@ class StrongWords(NamedTuple):
 
     def by_warp(self) -> Iterator[_OfWarp]:
         """Each warp with its different words."""
+        if (self.positions[1:] > self.positions[:-1]).all():  # one lane of each warp, as where threads lock
+            each = zip(self.positions.tolist(), self.places.tolist(), (self.lanes % 32).tolist(), strict=True)
+            for position, place, lane in each:
+                yield position, int(self.rows[position]), [place], [lane]
+            return
         order = np.lexsort((self.places, self.positions))
         places, positions = self.places[order], self.positions[order]
         first = starts(places) | starts(positions)

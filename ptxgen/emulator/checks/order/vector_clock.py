@@ -93,15 +93,17 @@ class VectorClock:
         self._join_certain(other)
         if other.tensor is not None:
             self.join_tensor(other.epoch, other.tensor)
-        for within, vclock in other.covered.items():
-            self.cover(within, vclock)
+        if other.covered:
+            for within, vclock in other.covered.items():
+                self.cover(within, vclock)
         if other.unacquired is not None:
             self.add_unacquired(other.unacquired)
 
     def _join_certain(self, other: VectorClock) -> None:
         """Acquire what is certain, and does not count for tensor memory alone."""
         self.join_clocks(other)
-        self.operations |= other.operations
+        if other.operations:
+            self.operations |= other.operations
         if other.sequenced is not None:
             self.join_sequenced(other.sequenced)
 

@@ -226,12 +226,12 @@ class SharedAccesses(Observer):
         them: `rows[at]` accesses each of `granules`. With `copies` the stores are cp.async, as `copy` takes them. False
         where something is to be reported, and the caller checks them one by one; nothing is kept then.
         """
-        slots, warp_ids = rows // self._happens_before.warps, rows % self._happens_before.warps
+        order, everyone = self._happens_before, np.arange(len(rows))
+        slots, warp_ids = np.divmod(rows, order.warps)
         slot, warp_id = slots[at], warp_ids[at]
         place = slot * self.written.shape[1] + granules
         writes, racing = changed is not None, masks if changed is None else changed
-        kinds = (self.stores, self.loads) if writes else (self.stores,)
-        if any(kind.any_apart and kind.apart[slots].any() for kind in (self.stores, self.loads)):
+        if self.stores.apart(slots) or self.loads.apart(slots):
             return False
         written = self.written.reshape(-1)
         fresh = (masks & ~written[place]).any()
@@ -245,20 +245,20 @@ class SharedAccesses(Observer):
                 return False
             if len(rows) > 1 and _overlap(place, masks):
                 return False
-        first = slots % self._happens_before.size * self._happens_before.warps
-        own = first[:, None] + np.arange(self._happens_before.warps)
-        observed, each = self._happens_before.clocks[rows[:, None], own], np.arange(len(rows))
-        if self.strong_stores.any_unordered(
-            slot, (first + warp_ids)[at], granules, racing, self._happens_before.clocks[rows], at
+        first = slots % order.size * order.warps
+        if self.strong_stores.any_used and self.strong_stores.any_unordered(
+            slot, (first + warp_ids)[at], granules, racing, order.clocks[rows], at
         ):
             return False
-        if (self.stores.latest[slots, first + warp_ids] == PENDING).any():
+        if self._races.copy_lines and (self.stores.latest[slots, first + warp_ids] == PENDING).any():
             pending = self.stores.clock[slot, warp_id, granules] == PENDING
             if (pending & ((self.stores.mask[slot, warp_id, granules] & masks) != 0)).any():
                 return False
-        for kind in kinds:
+        own = first[:, None] + np.arange(order.warps)
+        observed = order.clocks[rows[:, None], own]
+        for kind in (self.stores, self.loads) if writes else (self.stores,):
             late = kind.latest[slots[:, None], own] > observed
-            late[each, warp_ids] = False
+            late[everyone, warp_ids] = False
             if late.any():
                 hit = (kind.clock[slot, :, granules] > observed[at]) & (
                     (kind.mask[slot, :, granules] & racing[:, None]) != 0
@@ -266,11 +266,11 @@ class SharedAccesses(Observer):
                 hit[np.arange(len(at)), warp_id] = False
                 if hit.any():
                     return False
-        clocks = np.full(len(at), PENDING) if copies else self._happens_before.intervals(rows)[at]
-        self._happens_before.statements[statement.line] = statement
         if copies:
             self._races.copy_lines[statement.line] = "cp.async"
-        (self.stores if writes else self.loads).add_own(slot, warp_id, granules, masks, clocks, statement.line)
+        order.statements[statement.line] = statement
+        clocks = np.full(len(rows), PENDING) if copies else order.intervals(rows)
+        (self.stores if writes else self.loads).add_own(rows, at, granules, masks, clocks, statement.line)
         if writes:
             if fresh:
                 np.bitwise_or.at(written, place, masks)

@@ -247,7 +247,7 @@ class LaneAccesses(OrderListener):
         if ".sync" in statement.opcode:  # ldmatrix returns when all lanes have loaded
             return
         before = self._reader[words]
-        shared = (before >> _SHIFT == events >> _SHIFT) & (before != events)
+        shared = _by_others(before, events)
         given = np.where(shared, events & -_SEVERAL | _SEVERAL, events)
         self._reader[words] = given
         other = self._reader[words] != given  # lanes that load the same word at once
@@ -276,8 +276,8 @@ class LaneAccesses(OrderListener):
             found = self._conflict(rows, words, events, self._reader[words], changing)
             if found is not None:
                 self._report(found, "writer", "reader", self.loads, statement)
-        again = (before >> _SHIFT == events >> _SHIFT) & (before != events)  # by another lane, the same
-        given = np.where(again, 0, events)
+        again = _by_others(before, events)  # the same
+        given = np.where(again, 0, events) if again.any() else events
         self._writer[words] = given
         other = self._writer[words] != given
         if other.any():  # several lanes store to the same word at once: no lane counts
@@ -297,7 +297,7 @@ class LaneAccesses(OrderListener):
         chosen: NDArray[np.bool_] | None,
     ) -> _Conflict | None:
         """The first event by another lane with which one of the chosen lanes is unordered."""
-        hit = (before >> _SHIFT == events >> _SHIFT) & (before != events)
+        hit = _by_others(before, events)
         if self.narrow.any(rows):
             lanes, intervals, others = events & _SEVERAL - 1, before >> _SHIFT, before & (1 << _SHIFT) - 1
             for row in rows.tolist():
@@ -452,6 +452,12 @@ class LaneAccesses(OrderListener):
             fix="bar.warp.sync between the two accesses",
             accesses=(party, other),
         )
+
+
+def _by_others(before: NDArray[np.int64], events: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where the event before is of the same interval, but not of the same lane."""
+    difference = before ^ events
+    return (difference < 1 << _SHIFT) & (difference != 0)
 
 
 def _lane(lane: int) -> int | None:

@@ -52,11 +52,15 @@ class ThreadAccesses:
         #: The last interval of each warp of the cluster in which it accessed anything of a slot.
         self.latest = np.zeros((slots, size * warps), np.int64)
         #: Which slots have a table of their own, since a peer's warp came, and whether any ever had.
-        self.apart, self.any_apart = np.zeros(slots, np.bool_), False
+        self._apart, self._any_apart = np.zeros(slots, np.bool_), False
 
     def table(self, slot: int) -> _Table | None:
         """The accesses to a slot's memory, None if there was none yet."""
         return self._tables[slot]
+
+    def apart(self, slots: NDArray[np.int64]) -> bool:
+        """Whether some of these slots have a table of their own."""
+        return self._any_apart and bool(self._apart[slots].any())
 
     def _reach(self, slot: int, warp: int) -> _Table:
         table = self._tables[slot]
@@ -68,7 +72,7 @@ class ThreadAccesses:
             self._used[slot] = True
         if not table.first <= warp < table.first + len(table.latest):
             whole = _Table.empty(self.latest[slot], self._granules)
-            self.apart[slot] = self.any_apart = True
+            self._apart[slot] = self._any_apart = True
             for name in ("clock", "mask", "line"):
                 getattr(whole, name)[own : own + self._warps] = getattr(table, name)
             table = self._tables[slot] = whole
@@ -86,23 +90,26 @@ class ThreadAccesses:
 
     def add_own(
         self,
-        slots: NDArray[np.int64],
-        warps: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        at: NDArray[np.int64],
         granules: NDArray[np.int64],
         masks: Masks,
         clocks: NDArray[np.int64],
         line: int,
     ) -> None:
-        """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
+        """As `add`, for warps in the memories of their own CTAs, none of which is `apart`: `rows[at]` accesses each of
+        the granules, in its interval of `clocks`.
+        """
+        slots = rows // self._warps
         if not self._used[slots].all():
             for slot in distinct(slots).tolist():
                 self._reach(slot, slot % self._size * self._warps)
-        place = (slots * self._warps + warps) * self._granules + granules
+        place, now = rows[at] * self._granules + granules, clocks[at]
         clock, mask = self.clock.reshape(-1), self.mask.reshape(-1)
-        mask[place] = np.where(clock[place] == clocks, mask[place], np.uint16(0)) | masks
-        clock[place] = clocks
+        mask[place] = np.where(clock[place] == now, mask[place], np.uint16(0)) | masks
+        clock[place] = now
         self.line.reshape(-1)[place] = line
-        latest = slots, slots % self._size * self._warps + warps
+        latest = slots, rows % (self._size * self._warps)
         self.latest[latest] = np.maximum(self.latest[latest], clocks)
 
     def unordered(
@@ -172,6 +179,6 @@ class ThreadAccesses:
         if self._tables[slot] is not None:
             self._tables[slot] = None
             self._used[slot] = False
-            self.apart[slot] = False
+            self._apart[slot] = False
             for array in (self.clock, self.mask, self.latest):
                 array[slot] = 0

@@ -27,8 +27,8 @@ class StrongStores:
         self._warp = np.zeros(shape, np.int16)
         #: The last interval of each warp with a strong store to a slot's memory: most questions end here.
         self.latest = np.zeros((slots, members), np.int64)
-        #: Which slots have any.
-        self._used = np.zeros(slots, np.bool_)
+        #: Which slots have any, and whether any ever had.
+        self._used, self.any_used = np.zeros(slots, np.bool_), False
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
@@ -55,7 +55,7 @@ class StrongStores:
         self._warp.reshape(-1)[at] = warps[:, None]
         self._line.reshape(-1)[at] = line
         np.maximum.at(self.latest, (slots, warps), clocks)
-        self._used[slots] = True
+        self._used[slots] = self.any_used = True
 
     def observe(self, slots: NDArray[np.int64], warps: NDArray[np.int64], inside: NDArray[np.int64], size: int) -> None:
         """Lanes see what others have stored, which comes before what they do next (8.9.4): it is forgotten."""
