@@ -58,9 +58,10 @@ class StrongWords(NamedTuple):
 
         The operations of a warp between the two release and acquire nothing that these do not.
         """
-        keys = np.stack([self.places[turns], self.positions[turns]])
-        _, first = np.unique(keys, axis=1, return_index=True)
-        _, last = np.unique(keys[:, ::-1], axis=1, return_index=True)
-        for turn in turns[np.union1d(first, len(turns) - 1 - last)].tolist():
+        places, positions = self.places[turns], self.positions[turns]
+        order = np.lexsort((positions, places))
+        first = starts(places[order]) | starts(positions[order])
+        last = np.r_[first[1:], True]
+        for turn in turns[np.union1d(order[first], order[last])].tolist():
             position = int(self.positions[turn])
             yield position, int(self.rows[position]), [int(self.places[turn])], [int(self.lanes[turn]) % 32]
