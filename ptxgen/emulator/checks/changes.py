@@ -22,8 +22,11 @@ def changing_lanes(
     part = size // len(values)
     word = np.dtype(f"u{part}")
     index = places.offsets // part
-    new = np.stack([np.broadcast_to(np.ascontiguousarray(value).view(word), index.shape) for value in values], axis=-1)
-    old = places.data.view(word)[index[..., None] + np.arange(len(values))]
+    each = [np.broadcast_to(np.ascontiguousarray(value).view(word), index.shape) for value in values]
+    if len(values) == 1:
+        new, old = each[0][..., None], places.data.view(word)[index[..., None]]
+    else:
+        new, old = np.stack(each, axis=-1), places.data.view(word)[index[..., None] + np.arange(len(values))]
     every = np.flatnonzero(active)
     places_of = index.reshape(-1)[every]
     if (places_of[1:] > places_of[:-1]).all():

@@ -82,8 +82,6 @@ class PartialReleases:
         """The lanes of each of these warps converge: all that they did happens before what acquires this clock."""
         if not self._done:
             return
-        for row, clock in zip(rows.tolist(), clocks.tolist(), strict=True):
-            if self._done.pop(row, None) is not None:
-                part = self._open.pop(row, None)
-                if part is not None:
-                    part.end = clock
+        for position, row in enumerate(rows.tolist()):
+            if self._done.pop(row, None) is not None and (part := self._open.pop(row, None)) is not None:
+                part.end = int(clocks[position])
