@@ -129,9 +129,9 @@ class JobResult:
         """The launch's status, or "wrong" where it is "ok" but an output is not right."""
         return "wrong" if self.launch.ok and self.wrong else self.launch.status
 
-    def summary(self) -> str:
+    def summary(self, *, consequences: bool = False) -> str:
         """The launch's summary, and what is wrong."""
-        return "\n".join([self.launch.summary(), *self.wrong])
+        return "\n".join([self.launch.summary(consequences=consequences), *self.wrong])
 
 
 def load_job(path: Path, seed: int) -> Job:

@@ -245,8 +245,11 @@ class LaunchReport:
     def __repr__(self) -> str:
         return f"<LaunchReport {self.summary()}>"
 
-    def summary(self) -> str:
-        """One line on the outcome, each finding below it, and one on stale values where they may be in results."""
+    def summary(self, *, consequences: bool = False) -> str:
+        """One line on the outcome, each finding below it, and one on stale values where they may be in results.
+
+        With `consequences`, those of each finding follow it.
+        """
         what = " on ".join(part for part in (self.kernel, self.device) if part)
         facts = [f"{self.seconds * 1e3:.3f} ms"]
         if self.instructions:
@@ -256,7 +259,11 @@ class LaunchReport:
             if count:
                 facts.append(f"{count} {severity if count == 1 else plural}")
         head = f"{what + ': ' if what else ''}{self.status} ({', '.join(facts)})"
-        lines = [head, *(str(finding) for finding in self.findings)]
+        lines = [head]
+        for finding in self.findings:
+            lines.append(str(finding))
+            if consequences:
+                lines += [f"    + {line}" for each in finding.consequences for line in str(each).splitlines()]
         if self.stale_values and self.status in ("ok", "findings"):  # else there are no results
             lines.append(self.stale_values_text)
         lines += [f"accepted, but not found any more: {each}" for each in self.unused_accepts]

@@ -47,6 +47,7 @@ class Options:
     as_json: bool
     outputs: Mapping[str, str]
     timeout: float | None
+    verbose: bool = False
 
 
 class Runnable(Protocol):
@@ -147,7 +148,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     if options.as_json:
         print(json.dumps(_json(given, result, schedule, found, cubin, options.outputs), indent=2))
     else:
-        _print(given, result, found, cubin, options.outputs)
+        _print(given, result, found, cubin, options)
         inspection.show(result.arrays)
     return OK if result.ok else WRONG
 
@@ -205,9 +206,10 @@ def _print(
     result: JobResult | PlainResult,
     found: Search | None,
     cubin: Cubin | None,
-    files: Mapping[str, str],
+    options: Options,
 ) -> None:
-    print(result.summary())
+    files = options.outputs
+    print(result.summary(consequences=options.verbose))
     print(f"ptxas: {f'{cubin.registers} registers' if cubin else 'not installed'}; {result.compared}")
     if found:
         print(f"schedules: {found.summary}")

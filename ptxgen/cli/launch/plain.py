@@ -41,8 +41,8 @@ class PlainResult:
     def status(self) -> str:
         return self.launch.status
 
-    def summary(self) -> str:
-        return self.launch.summary()
+    def summary(self, *, consequences: bool = False) -> str:
+        return self.launch.summary(consequences=consequences)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -248,8 +248,9 @@ def run(
     if kernel.endswith((".py", ".ptx")):
         settings_of = named_in(read_ptx(kernel)) if kernel.endswith(".ptx") and not own_launch.words else None
         if settings_of is None:
+            files = parse_outputs(outputs)
             options = Options(
-                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, parse_outputs(outputs), timeout
+                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, files, timeout, verbose
             )
             return run_file(own_launch.runnable(kernel, seed), options, inspection)
         ptx = kernel

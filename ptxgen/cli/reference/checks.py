@@ -66,17 +66,23 @@ def _kind(check: Check) -> str:
 
 
 def _list(checks: Iterable[Check]) -> None:
+    from rich.padding import Padding
     from rich.text import Text
 
-    from ptxgen.cli.common.terminal import grid, output
+    from ptxgen.cli.common.terminal import NARROW, grid, output
 
     with output() as out:
         for group, each in groupby(checks, key=lambda check: check.group):
             out.print(Text(group, style="bold"))
             table = grid("cyan", "", "dim")
             for check in each:
-                table.add_row(f"  {check.code}", check.title, _kind(check))
-            out.print(table)
+                if out.width < NARROW:
+                    out.print(Text(f"  {check.code}", style="cyan").append(f" {_kind(check)}", style="dim"))
+                    out.print(Padding(check.title, (0, 0, 0, 4)))
+                else:
+                    table.add_row(f"  {check.code}", check.title, _kind(check))
+            if table.row_count:
+                out.print(table)
 
 
 def _show(check: Check) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from ptxgen.cli.common.examples import EXAMPLES
 from ptxgen.cli.main import app
+from ptxgen.emulator.checks.registry import CHECKS
 from ptxgen.gemm import kernels
 from tests.support.command_line import Cli
 from tests.support.paths import ROOT
@@ -113,6 +114,10 @@ def test_nothing_is_lost_in_thirty_columns(cli: Cli, monkeypatch: pytest.MonkeyP
     for name, option in kernels()["blackwell/clc"].described().items():
         assert f"\n  {name} " in out
         assert option["help"].split()[0] in out
+    out = cli("explain", "checks").out
+    for check in CHECKS.values():
+        assert f"\n  {check.code}" in out
+    assert "…" not in out
     out = cli("run", "blackwell/swizzled", "--m", 64, "--n", 64, "--k", 64).out
     assert "…" not in out.split("\n", 1)[1]
     for whole in ("0x4000404000010000", "0x08200490", "ab_full at 32768, 8 bytes"):

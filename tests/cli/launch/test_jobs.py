@@ -114,6 +114,29 @@ def test_files_that_hold_no_job(cli: Cli, tmp_path: Path, text: str | None, word
     assert outcome.err.count("\n") == 1
 
 
+#: An expect_tx of bytes that no copy transfers, and a wait for them.
+SHORT = """\
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry short()
+.reqntid 32
+{
+    .shared .align 8 .b64 full;
+    .reg .b32 %full; .reg .pred %first, %done; .reg .b32 %t;
+    mov.u32 %full, full;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    @%first mbarrier.init.shared::cta.b64 [%full], 1;
+    bar.sync 0;
+    @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%full], 64;
+$wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %done, [%full], 0;
+    @!%done bra $wait;
+    ret;
+}
+"""
+
 BUILDER = """\
 from pathlib import Path
 import numpy as np
@@ -201,6 +224,13 @@ def test_elements_that_nothing_wrote_are_counted() -> None:
     result = Job(**{**values, "ptx": text}).run(Emulator("sm_90a"))
     assert result.wrong[0].startswith("7 of 37 elements of y are wrong")
     assert result.wrong[1] == "the kernel stored nothing to 7 of them"
+
+
+def test_consequences_are_shown_on_demand(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "short.ptx"
+    path.write_text(SHORT)
+    assert "\n    + 1 consequence: deadlock\n" in cli("run", path).out
+    assert "\n    + line 16: error [deadlock] deadlock: " in cli("run", path, "-v").out
 
 
 def test_illegal_ptx_is_refused_in_the_words_of_check(cli: Cli, tmp_path: Path) -> None:
