@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from pathlib import Path
 
@@ -15,12 +16,12 @@ def looks_like_path(text: str) -> bool:
     return _PATH.fullmatch(text) is not None
 
 
-def similar_file(path: str | Path) -> str:
+def similar_file(path: str | os.PathLike[str]) -> str:
     """The files beside a missing one that are called like it, as the end of a sentence; or nothing."""
-    path = Path(path)
+    missing = Path(path)
     try:
-        names = [] if path.exists() else [each.name for each in path.parent.iterdir() if each.is_file()]
+        names = [] if missing.exists() else [each.name for each in missing.parent.iterdir() if each.is_file()]
     except OSError:
         return ""
-    close = difflib.get_close_matches(path.name, names, n=2)
-    return f"; did you mean {' or '.join(str(path.parent / name) for name in close)}?" if close else ""
+    close = difflib.get_close_matches(missing.name, names, n=2)
+    return f"; did you mean {' or '.join(str(missing.parent / name) for name in close)}?" if close else ""
