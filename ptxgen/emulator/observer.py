@@ -5,7 +5,7 @@ The emulator's state (warps, memories, barriers, engines) is independent of the 
 function. Checks of races, the taint of registers, traces and the timing model are observers. Events return nothing:
 what an observer needs later it keeps itself, by the number of the mbarrier or of the asynchronous work.
 
-Rows are indices of resident warps (`machine.row_slot` gives the CTA slot). `lanes` are bool arrays of shape (32,) where
+Warps are numbers of resident ones (`machine.cta_slot` gives the CTA slot). `lanes` are bool arrays of shape (32,) where
 the event is of one warp, (warps, 32) where it is of several. Granules are numbers of 16 bytes of a CTA's shared memory,
 bands numbers of 16 lanes of tensor memory.
 """
@@ -45,7 +45,7 @@ class MachineView(Protocol):
     timeline: Timeline
     warps_per_cta: int
     #: The CTA slot of each warp.
-    row_slot: NDArray[np.int64]
+    cta_slot: NDArray[np.int64]
     memory: GlobalMemory
     shared: SharedMemory
     tensor: TensorMemory
@@ -56,7 +56,7 @@ class MachineView(Protocol):
     #: (warps, 32) words each, by the number of the register.
     registers: list[NDArray[Any]]
 
-    def warp_name(self, row: int) -> str: ...
+    def warp_name(self, warp: int) -> str: ...
     def cta_name(self, slot: int) -> str: ...
 
 
@@ -78,7 +78,7 @@ class Observer:
         """A launch begins; nothing has run yet."""
 
     def instruction_issued(
-        self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
+        self, warps: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
     ) -> None:
         """Lanes of warps reach an instruction together; its guard lets those that are in `executes` execute it, now
         or once what they wait for has come.
@@ -108,7 +108,7 @@ class Observer:
         self,
         slot: int,
         name: int,
-        row: int,
+        warp: int,
         lanes: Lanes,
         statement: Instruction,
         *,
@@ -119,40 +119,40 @@ class Observer:
         expects so many threads, all of the CTA where it names no number.
         """
 
-    def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
-        """All threads that a barrier expects have arrived; warps `rows` have waited there."""
+    def barrier_completes(self, slot: int, name: int, warps: list[int]) -> None:
+        """All threads that a barrier expects have arrived; `warps` have waited there."""
 
     def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
         """All warps of each of these CTAs arrive at a barrier together, so that none has to wait."""
 
     def cluster_arrives(
-        self, row: int, lanes: Lanes, phase: int, statement: Statement, *, relaxed: bool, unwaited: bool
+        self, warp: int, lanes: Lanes, phase: int, statement: Statement, *, relaxed: bool, unwaited: bool
     ) -> None:
         """Lanes of a warp arrive at their cluster's barrier in a phase; `unwaited`: some did not wait for the last."""
 
-    def cluster_leaves(self, row: int, lanes: Lanes) -> None:
+    def cluster_leaves(self, warp: int, lanes: Lanes) -> None:
         """Lanes of a warp exit that have not arrived in the present phase of their cluster's barrier."""
 
     def cluster_phase_ends(self, cluster: int) -> None:
         """A phase of the barrier of a resident cluster ends."""
 
-    def cluster_waits(self, row: int, lanes: Lanes, phase: int, statement: Statement) -> None:
+    def cluster_waits(self, warp: int, lanes: Lanes, phase: int, statement: Statement) -> None:
         """Lanes of a warp have waited for a phase of their cluster's barrier."""
 
-    def lanes_converge(self, rows: NDArray[np.int64]) -> None:
+    def lanes_converge(self, warps: NDArray[np.int64]) -> None:
         """All lanes of each of these warps that have not exited synchronize (bar.warp.sync)."""
 
-    def lane_groups_converge(self, row: int, groups: Sequence[int]) -> None:
+    def lane_groups_converge(self, warp: int, groups: Sequence[int]) -> None:
         """Only lanes of these groups (bits) of a warp synchronize, those of each with each other."""
 
-    def registers_set(self, row: int, statement: Instruction, count: int) -> None:
+    def registers_set(self, warp: int, statement: Instruction, count: int) -> None:
         """A warp has executed setmaxnreg: each of its threads has so many registers now."""
 
     # Fences.
 
     def fence(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         lanes: Lanes,
         *,
         acquires: bool,
@@ -163,10 +163,10 @@ class Observer:
     ) -> None:
         """Threads execute a fence or membar; `sequences`: fence.sc, `proxy`: it is one of the async proxy too."""
 
-    def proxy_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, shared: bool, heap: bool) -> None:
+    def proxy_fence(self, warps: NDArray[np.int64], lanes: Lanes, *, shared: bool, heap: bool) -> None:
         """Threads execute fence.proxy.async for shared memory, for global memory (`heap`), or for both."""
 
-    def mbarrier_init_fence(self, row: int, mbarriers: Sequence[MBarrier]) -> None:
+    def mbarrier_init_fence(self, warp: int, mbarriers: Sequence[MBarrier]) -> None:
         """A warp's fence makes the init of mbarriers, which it has made, visible to the async proxy."""
 
     def tensormap_release(self) -> None:
@@ -175,28 +175,28 @@ class Observer:
     def tensormap_acquire(self, address: int) -> None:
         """A thread executes fence.proxy.tensormap::generic.acquire on a map in global memory."""
 
-    def tensor_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:
+    def tensor_fence(self, warps: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:
         """Threads execute tcgen05.fence::before_thread_sync, or ::after_thread_sync if not `before`."""
 
     # Mbarriers.
 
-    def mbarrier_initialized(self, row: int, slot: int, mbarrier: MBarrier) -> None:
+    def mbarrier_initialized(self, warp: int, slot: int, mbarrier: MBarrier) -> None:
         """A warp makes an mbarrier in the shared memory of a CTA."""
 
-    def mbarrier_invalidated(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         """A warp executes mbarrier.inval: the object is gone."""
 
-    def mbarrier_used(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def mbarrier_used(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         """A warp uses an mbarrier in any way, or issues what will signal it."""
 
     def mbarriers_updated(
-        self, row: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
+        self, warp: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
     ) -> None:
         """Lanes (bits) of a warp are about to update mbarriers by one instruction, the first of them in CTA `slot`."""
 
     def mbarrier_updated(
         self,
-        row: int,
+        warp: int,
         slot: int,
         mbarrier: MBarrier,
         statement: Statement,
@@ -209,10 +209,10 @@ class Observer:
         neither it executes mbarrier.complete_tx.
         """
 
-    def signal_promised(self, row: int, mbarrier: MBarrier, signal: Signal) -> None:
+    def signal_promised(self, warp: int, mbarrier: MBarrier, signal: Signal) -> None:
         """A warp issues asynchronous work that will signal an mbarrier."""
 
-    def copy_signals(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def copy_signals(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         """That work is a copy, which completes in the async proxy."""
 
     def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
@@ -221,17 +221,17 @@ class Observer:
     def mbarrier_phase_ends(self, mbarrier: MBarrier) -> None:
         """All that the present phase of an mbarrier expects has come; the next phase is about to begin."""
 
-    def mbarrier_polled(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def mbarrier_polled(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
         """A test or wait of a warp finds a phase not ended."""
 
-    def ended_mbarrier_waited(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def ended_mbarrier_waited(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
         """A warp waits for a phase that had ended before mbarrier.inval, which it comes after."""
 
     # Waits.
 
     def mbarrier_waited(
         self,
-        row: int,
+        warp: int,
         lanes: Lanes,
         mbarrier: MBarrier,
         statement: Statement,
@@ -242,10 +242,10 @@ class Observer:
     ) -> None:
         """Lanes of a warp find a phase of an mbarrier ended, with scope .cta or .cluster; register `result` says so."""
 
-    def grids_waited(self, rows: NDArray[np.int64]) -> None:
+    def grids_waited(self, warps: NDArray[np.int64]) -> None:
         """Warps have waited for the grids before by griddepcontrol.wait."""
 
-    def registers_read(self, rows: NDArray[np.int64], registers: Set[int]) -> None:
+    def registers_read(self, warps: NDArray[np.int64], registers: Set[int]) -> None:
         """Warps read registers, by number, that an observer has put into `machine.watched`."""
 
     # Accesses to memory by instructions.
@@ -270,20 +270,20 @@ class Observer:
     def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
         """The strong stores or atomic operations that were about to change these bytes of memory have done so."""
 
-    def block_stored(self, row: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
+    def block_stored(self, warp: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
         """st.bulk: a thread has stored `size` bytes, a multiple of 8, from an offset of a CTA's shared memory on."""
 
-    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
+    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
         """tensormap.replace: a thread is about to change a map at an offset of a CTA's shared memory, or without a slot
         at an address in global memory.
         """
 
-    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
+    def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
         """tensormap.cp_fenceproxy: a warp copies a map from shared memory to an address in global memory, and releases
         it to the tensormap proxy.
         """
 
-    def tensormap_used(self, row: int, address: int, data: bytes, statement: Instruction) -> None:
+    def tensormap_used(self, warp: int, address: int, data: bytes, statement: Instruction) -> None:
         """A warp's tensor copy reads its map, these bytes, at an address in global memory."""
 
     def heap_grows(self, bytes: int) -> None:
@@ -303,7 +303,7 @@ class Observer:
     def work_reads_shared(
         self,
         work: AsyncWork,
-        rows: Sequence[int],
+        warps: Sequence[int],
         slot: int,
         granules: NDArray[np.int64],
         bytes: NDArray[np.uint16] | np.uint16,
@@ -322,7 +322,7 @@ class Observer:
     def work_writes_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
         """Work will write these granules of the heap, or reduce into them."""
 
-    def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
+    def work_awaited(self, warp: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
         """Lanes of a warp have waited for works of its own; with `reads` only until they had read their sources."""
 
     def copies_issued(
@@ -332,19 +332,19 @@ class Observer:
         the heap, and zeros behind them, to what they access in their own CTA's memory.
         """
 
-    def copies_awaited(self, row: int, works: Sequence[AsyncWork], signaled: Sequence[AsyncWork]) -> None:
+    def copies_awaited(self, warp: int, works: Sequence[AsyncWork], signaled: Sequence[AsyncWork]) -> None:
         """A warp has waited for its cp.async; for those `signaled` an mbarrier has got an arrival before."""
 
-    def copies_arrive_later(self, row: int, works: Sequence[AsyncWork], signal: Signal) -> None:
+    def copies_arrive_later(self, warp: int, works: Sequence[AsyncWork], signal: Signal) -> None:
         """cp.async.mbarrier.arrive by a warp: an arrival once these cp.async of its lanes complete."""
 
-    def copies_arrive(self, row: int, works: Sequence[AsyncWork]) -> None:
+    def copies_arrive(self, warp: int, works: Sequence[AsyncWork]) -> None:
         """An mbarrier gets the arrival for these cp.async, the first for each."""
 
     def async_store_issued(self, work: AsyncWork, offsets: NDArray[np.int64], size: int, signal: Signal) -> None:
         """Lanes of a warp issue st.async or red.async of `size` bytes each to offsets (lanes,) of a CTA's memory."""
 
-    def bulk_groups_awaited(self, row: int) -> None:
+    def bulk_groups_awaited(self, warp: int) -> None:
         """A warp has waited for all its bulk groups: its copies have read their sources and tensormaps."""
 
     def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
@@ -353,24 +353,24 @@ class Observer:
     def response_refuses(self, work: AsyncWork) -> None:
         """The response says that there is no cluster left."""
 
-    def warpgroup_issues(self, rows: Sequence[int]) -> None:
+    def warpgroup_issues(self, warps: Sequence[int]) -> None:
         """The warps of a warpgroup issue a wgmma.mma_async together."""
 
     # Tensor memory.
 
-    def tensor_read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
+    def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
         """A warp's tcgen05.ld will read columns of bands of its quarter of the lanes."""
 
-    def tensor_loads_awaited(self, row: int, loads: Sequence[TensorLoad]) -> None:
+    def tensor_loads_awaited(self, warp: int, loads: Sequence[TensorLoad]) -> None:
         """A warp has executed tcgen05.wait::ld, with these tcgen05.ld in flight."""
 
-    def tensor_load_used(self, row: int, load: TensorLoad) -> None:
+    def tensor_load_used(self, warp: int, load: TensorLoad) -> None:
         """A warp reads a register of this tcgen05.ld, for which it has not waited."""
 
     def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
         """A warp's tcgen05.st will write columns of bands of its quarter of the lanes."""
 
-    def tensor_stores_awaited(self, row: int, works: Sequence[AsyncWork]) -> None:
+    def tensor_stores_awaited(self, warp: int, works: Sequence[AsyncWork]) -> None:
         """A warp has waited for its tcgen05.st."""
 
     def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
@@ -381,19 +381,21 @@ class Observer:
     ) -> None:
         """A tcgen05.mma, cp or shift will write columns, or add to them."""
 
-    def pair_allocates(self, row: int, peer: int, statement: Instruction) -> None:
+    def pair_allocates(self, warp: int, peer: int, statement: Instruction) -> None:
         """A warp requests columns of tensor memory in both CTAs of its pair; `peer` is the slot of the other one."""
 
-    def tensor_freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
+    def tensor_freed(self, warp: int, slot: int, columns: range, statement: Statement) -> None:
         """A warp frees columns of tensor memory."""
 
-    def tensor_committed(self, row: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int) -> None:
+    def tensor_committed(
+        self, warp: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int
+    ) -> None:
         """tcgen05.commit: the mbarrier at an offset gets an arrival in each of these (slot, its work)."""
 
     # Shared memory.
 
     def shared_stored(
-        self, row: int, granules: NDArray[np.int64], bytes: NDArray[np.uint16], statement: Statement
+        self, warp: int, granules: NDArray[np.int64], bytes: NDArray[np.uint16], statement: Statement
     ) -> None:
         """A warp's instruction writes bytes (masks) of granules of its own CTA."""
 

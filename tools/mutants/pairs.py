@@ -24,7 +24,7 @@ from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.located import MemoryAccess
 
-#: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
+#: Who accesses: a warp, in one of its intervals, or an asynchronous operation (warp -1) by its number.
 _Actor = tuple[int, int]
 _ALL = np.uint16(0xFFFF)
 #: Prefix of reports on strong accesses by the lanes of a warp: they do not race, but a barrier may order them.
@@ -52,19 +52,19 @@ class AllPairs(SharedAccesses):
         slot: int,
         granules: NDArray[np.int64],
         masks: Any,
-        row: int,
+        warp: int,
         actor: _Actor,
         line: int,
         *,
         writes: bool,
         racing: Any = None,
     ) -> None:
-        """Compare an access by `actor`, with the vector clock of warp `row`, with all earlier ones; record it.
+        """Compare an access by `actor`, with the vector clock of `warp`, with all earlier ones; record it.
 
         What is ordered before a write is compared no more: whatever is ordered after the write is ordered after that
         too, and the rest is compared with the write.
         """
-        observed = self._happens_before.observed[row]
+        observed = self._happens_before.observed[warp]
         touched = np.broadcast_to(np.asarray(masks, np.int64), granules.shape).tolist()
         fighting = touched if racing is None else np.asarray(racing, np.int64).tolist()
         for granule, mask, bites in zip(granules.tolist(), touched, fighting, strict=True):
@@ -80,7 +80,7 @@ class AllPairs(SharedAccesses):
                 elif clock == PENDING:
                     ordered = False
                 else:
-                    ordered = other == row or self._happens_before.has_observed(row, other, clock)
+                    ordered = other == warp or self._happens_before.has_observed(warp, other, clock)
                 if conflicts and not ordered:
                     self.unordered.append(f"lines {at} and {line} at unit {granule}")
                 if writes and ordered and not bytes & ~mask:
@@ -90,21 +90,23 @@ class AllPairs(SharedAccesses):
             before, _ = history.get((actor, writes), (0, 0))
             history[actor, writes] = before | mask, line
 
-    def _warp(self, row: int) -> _Actor:
-        return row, self._happens_before.clock(row)
+    def _warp(self, warp: int) -> _Actor:
+        return warp, self._happens_before.clock(warp)
 
-    def accesses(self, rows: Any, at: Any, granules: Any, masks: Any, changed: Any, statement: Any) -> bool:
+    def accesses(
+        self, warps: Any, at: Any, granules: Any, masks: Any, changed: Any, statement: Any, *, copies: bool = False
+    ) -> bool:
         """One by one, so that each is compared."""
         return False
 
-    def read(self, row: int, granules: Any, masks: Any, statement: Any, slot: int | None = None, *rest: Any) -> None:
-        where = row // self._happens_before.warps if slot is None else slot
-        self._compared(where, granules, masks, row, self._warp(row), statement.line, writes=False)
-        super().read(row, granules, masks, statement, slot, *rest)
+    def read(self, warp: int, granules: Any, masks: Any, statement: Any, slot: int | None = None, *rest: Any) -> None:
+        where = warp // self._happens_before.warps if slot is None else slot
+        self._compared(where, granules, masks, warp, self._warp(warp), statement.line, writes=False)
+        super().read(warp, granules, masks, statement, slot, *rest)
 
     def write(
         self,
-        row: int,
+        warp: int,
         granules: Any,
         masks: Any,
         statement: Any,
@@ -112,39 +114,39 @@ class AllPairs(SharedAccesses):
         changed: Any = None,
         *rest: Any,
     ) -> None:
-        where = row // self._happens_before.warps if slot is None else slot
-        self._compared(where, granules, masks, row, self._warp(row), statement.line, writes=True, racing=changed)
-        super().write(row, granules, masks, statement, slot, changed, *rest)
+        where = warp // self._happens_before.warps if slot is None else slot
+        self._compared(where, granules, masks, warp, self._warp(warp), statement.line, writes=True, racing=changed)
+        super().write(warp, granules, masks, statement, slot, changed, *rest)
 
     def copy(
-        self, row: int, granules: Any, masks: Any, statement: Any, slot: int | None = None, what: str = "cp.async"
+        self, warp: int, granules: Any, masks: Any, statement: Any, slot: int | None = None, what: str = "cp.async"
     ) -> None:
-        where = row // self._happens_before.warps if slot is None else slot
-        self._compared(where, granules, masks, row, (row, PENDING), statement.line, writes=True)
-        super().copy(row, granules, masks, statement, slot, what)
+        where = warp // self._happens_before.warps if slot is None else slot
+        self._compared(where, granules, masks, warp, (warp, PENDING), statement.line, writes=True)
+        super().copy(warp, granules, masks, statement, slot, what)
 
-    def copied(self, row: int, granules: Any, slot: int | None = None, clock: int | None = None) -> None:
-        where = row // self._happens_before.warps if slot is None else slot
+    def copied(self, warp: int, granules: Any, slot: int | None = None, clock: int | None = None) -> None:
+        where = warp // self._happens_before.warps if slot is None else slot
         for granule in granules.tolist():
             history = self._history.get((where, granule), {})
-            pending = history.pop(((row, PENDING), True), None)
+            pending = history.pop(((warp, PENDING), True), None)
             if pending is not None:
-                actor = row, self._happens_before.clock(row) if clock is None else clock
+                actor = warp, self._happens_before.clock(warp) if clock is None else clock
                 before, _ = history.get((actor, True), (0, 0))
                 history[actor, True] = before | pending[0], pending[1]
-        super().copied(row, granules, slot, clock)
+        super().copied(warp, granules, slot, clock)
 
-    def async_write(self, operation: AsyncOperation, row: int, granules: Any, slot: int | None = None) -> None:
+    def async_write(self, operation: AsyncOperation, warp: int, granules: Any, slot: int | None = None) -> None:
         where, line = operation.slot if slot is None else slot, operation.statement.line
-        self._compared(where, granules, _ALL, row, (-1, operation.number), line, writes=True)
-        super().async_write(operation, row, granules, slot)
+        self._compared(where, granules, _ALL, warp, (-1, operation.number), line, writes=True)
+        super().async_write(operation, warp, granules, slot)
 
     def async_read(
-        self, operation: AsyncOperation, row: int, granules: Any, slot: int | None = None, masks: Any = _ALL
+        self, operation: AsyncOperation, warp: int, granules: Any, slot: int | None = None, masks: Any = _ALL
     ) -> None:
         where, line = operation.slot if slot is None else slot, operation.statement.line
-        self._compared(where, granules, masks, row, (-1, operation.number), line, writes=False)
-        super().async_read(operation, row, granules, slot, masks)
+        self._compared(where, granules, masks, warp, (-1, operation.number), line, writes=False)
+        super().async_read(operation, warp, granules, slot, masks)
 
 
 class _Bytes:
@@ -181,40 +183,42 @@ class AllLanes(LaneAccesses):
         self._all: dict[int, _Bytes] = {}
 
     def _compared(
-        self, row: int, places: NDArray[np.int64], lanes: NDArray[np.int64], line: int, *, writes: bool, strong: bool
+        self, warp: int, places: NDArray[np.int64], lanes: NDArray[np.int64], line: int, *, writes: bool, strong: bool
     ) -> None:
         """Lanes access bytes, one lane for each (places: indices of bytes over all slots), at once."""
         for tables, what in ((self._all, STRONG), (self._weak, "accesses")):
             if strong and tables is self._weak:
                 continue
-            table = tables.setdefault(row, _Bytes(len(self._writer) * self._word))
-            if table.conflict(int(self.interval[row]), places, lanes, writes=writes):
+            table = tables.setdefault(warp, _Bytes(len(self._writer) * self._word))
+            if table.conflict(int(self.interval[warp]), places, lanes, writes=writes):
                 self.unordered.append(f"{what} by lanes of a warp, at line {line}")
 
     def tell(
-        self, rows: Any, slots: Any, inside: Any, chosen: Any, size: int, statement: Any, *, writes: bool, strong: bool
+        self, warps: Any, slots: Any, inside: Any, chosen: Any, size: int, statement: Any, *, writes: bool, strong: bool
     ) -> None:
         """Lanes `chosen`, (warps, 32), load `size` bytes each, or store to them."""
         places = np.broadcast_to(slots, inside.shape) * self._words * self._word + inside
-        for position, row in enumerate(rows.tolist()):
+        for position, warp in enumerate(warps.tolist()):
             lanes = np.flatnonzero(chosen[position])
             at = (places[position, lanes][:, None] + np.arange(size)).ravel()
-            self._compared(row, at, lanes.repeat(size), statement.line, writes=writes, strong=strong)
+            self._compared(warp, at, lanes.repeat(size), statement.line, writes=writes, strong=strong)
 
-    def access(self, rows: Any, slots: Any, inside: Any, active: Any, size: int, statement: Any, changing: Any) -> None:
+    def access(
+        self, warps: Any, slots: Any, inside: Any, active: Any, size: int, statement: Any, changing: Any
+    ) -> None:
         collective = changing is None and ".sync" in statement.opcode
         if not collective:
             chosen = active if changing is None else active & changing
             writes = changing is not None
-            self.tell(rows, slots, inside, chosen, size, statement, writes=writes, strong=False)
-        super().access(rows, slots, inside, active, size, statement, changing)
+            self.tell(warps, slots, inside, chosen, size, statement, writes=writes, strong=False)
+        super().access(warps, slots, inside, active, size, statement, changing)
 
-    def asynchronous(self, operation: AsyncOperation, row: int, slot: int, granules: Any, *, writes: bool) -> None:
+    def asynchronous(self, operation: AsyncOperation, warp: int, slot: int, granules: Any, *, writes: bool) -> None:
         if operation.lane is not None:
             places = ((slot * self._words * self._word + granules * GRANULE)[:, None] + np.arange(GRANULE)).ravel()
             lanes = np.full(len(places), operation.lane)
-            self._compared(row, places, lanes, operation.statement.line, writes=writes, strong=False)
-        super().asynchronous(operation, row, slot, granules, writes=writes)
+            self._compared(warp, places, lanes, operation.statement.line, writes=writes, strong=False)
+        super().asynchronous(operation, warp, slot, granules, writes=writes)
 
 
 class AllInstructions(SharedInstructions):
@@ -224,7 +228,7 @@ class AllInstructions(SharedInstructions):
         if isinstance(self._lanes, AllLanes):
             chosen, writes, places = active if changing is None else changing, what != "strong load", access.places
             self._lanes.tell(
-                access.rows,
+                access.warps,
                 places.slots,
                 places.inside,
                 chosen,

@@ -28,13 +28,13 @@ class DuplicateCopies(Observer):
         elif work.what in _REDUCTIONS:
             if self._last is not None:
                 last, there = self._last
-                same = (last.statement, last.row, last.issued) == (work.statement, work.row, work.issued)
+                same = (last.statement, last.warp, last.issued) == (work.statement, work.warp, work.issued)
                 if same and len(granules) and np.array_equal(granules, there):
                     self._report(work, None)
             self._last = work, granules
 
     def _report(self, work: AsyncWork, lanes: int | None) -> None:
-        issuer = self._findings.access("issuer", work.statement, work.row)
+        issuer = self._findings.access("issuer", work.statement, work.warp)
         if lanes is None:
             rule, severity = "Each lane adds the same data once more", "error"
         else:

@@ -50,12 +50,12 @@ class _Tally:
 
 class Efficiency(Observer):
     """What the loads and stores of a launch took of memory's time, by instruction: of the memories of the warps' own
-    CTAs, and of global memory. `row_slot` has the CTA slot of each warp. What takes `times` what it needs is advised
+    CTAs, and of global memory. `cta_slot` has the CTA slot of each warp. What takes `times` what it needs is advised
     about at the end of a launch without findings.
     """
 
-    def __init__(self, row_slot: NDArray[np.int64], findings: Findings, times: float) -> None:
-        self._row_slot, self._findings, self._times = row_slot, findings, times
+    def __init__(self, cta_slot: NDArray[np.int64], findings: Findings, times: float) -> None:
+        self._cta_slot, self._findings, self._times = cta_slot, findings, times
         self._shared: dict[int, _Tally] = {}
         self._global: dict[int, _Tally] = {}
 
@@ -64,7 +64,7 @@ class Efficiency(Observer):
         if access.space == "global":
             self.heap(places.offsets, active, size, statement)
         elif places.inside is not None and places.slots is not None:
-            own = active & (places.slots == self._row_slot[access.rows][:, None])
+            own = active & (places.slots == self._cta_slot[access.warps][:, None])
             if own.any():
                 self.shared(places.inside, own, size, statement)
 

@@ -107,7 +107,7 @@ class Findings:
         self,
         role: Role,
         statement: Statement | None,
-        row: int | None = None,
+        warp: int | None = None,
         *,
         lanes: int | None = None,
         slot: int | None = None,
@@ -117,14 +117,14 @@ class Findings:
     ) -> Access:
         """A party of a finding: warp, CTA, rank, name and stage are looked up.
 
-        `row` is the warp's row (None: no warp, or unknown), bit i of `lanes` stands for lane i, `slot` is the CTA slot
-        of the memory (the warp's own if None), `address` counts in bytes in the state space.
+        `warp` is a number of the machine's (None: no warp, or unknown), bit i of `lanes` stands for lane i, `slot` is
+        the CTA slot of the memory (the warp's own if None), `address` counts in bytes in the state space.
         """
         if self.names is None:
             line, text = (statement.line, statement.text.strip()) if statement is not None else (None, "")
             return Access(role, line, text, lanes=lanes, space=space, address=address, phase=phase)
         return self.names.access(
-            role, statement, row, lanes=lanes, slot=slot, space=space, address=address, phase=phase
+            role, statement, warp, lanes=lanes, slot=slot, space=space, address=address, phase=phase
         )
 
     def name(self, space: str, address: int) -> str:

@@ -31,7 +31,7 @@ class LaneStores(Observer):
         self._findings = findings
 
     def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
-        rows, _, space, places, _, statement, order = access
+        warps, _, space, places, _, statement, order = access
         name = "shared" if places.slots is not None else space
         if order is not None or name not in _CHECKS:
             return
@@ -56,13 +56,13 @@ class LaneStores(Observer):
                     if name == "global"
                     else int(np.broadcast_to(inside, places.offsets.shape).reshape(-1)[lanes[at]])
                 )
-                row, two = int(rows[lanes[at] // 32]), lanes[at : at + 2] % 32
-                self._report(name, address, row, two, statement)
+                warp, two = int(warps[lanes[at] // 32]), lanes[at : at + 2] % 32
+                self._report(name, address, warp, two, statement)
                 return
 
-    def _report(self, space: str, address: int, row: int, lanes: NDArray[np.int64], statement: Instruction) -> None:
+    def _report(self, space: str, address: int, warp: int, lanes: NDArray[np.int64], statement: Instruction) -> None:
         first, second = (
-            self._findings.access("writer", statement, row, lanes=1 << lane, space=space, address=address)
+            self._findings.access("writer", statement, warp, lanes=1 << lane, space=space, address=address)
             for lane in lanes.tolist()
         )
         self._findings.report(

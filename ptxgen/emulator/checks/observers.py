@@ -118,7 +118,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     if machine.config.has_read_only_loads:
         observers.append(ReadOnlyLoads(len(machine.memory.data), findings))
     if advice is not None:
-        observers.append(Efficiency(machine.row_slot, findings, advice))
+        observers.append(Efficiency(machine.cta_slot, findings, advice))
     return observers
 
 

@@ -30,46 +30,46 @@ class WarpgroupRegisters(Observer):
 
     def __init__(self, warps_per_cta: int, present: NDArray[np.bool_], findings: Findings) -> None:
         self._warps_per_cta, self._present, self._findings = warps_per_cta, present, findings
-        #: What each warp, by row, has executed.
+        #: What each warp has executed.
         self._done: dict[int, list[_Change]] = {}
 
-    def registers_set(self, row: int, statement: Instruction, count: int) -> None:
-        done = self._done.setdefault(row, [])
+    def registers_set(self, warp: int, statement: Instruction, count: int) -> None:
+        done = self._done.setdefault(warp, [])
         done.append(_Change(statement, count))
-        for other in self._warpgroup(row):
+        for other in self._warpgroup(warp):
             changes = self._done.get(other, ())
             if len(changes) >= len(done) and changes[len(done) - 1].registers != count:
-                self._report_count(row, done[-1], other, changes[len(done) - 1])
+                self._report_count(warp, done[-1], other, changes[len(done) - 1])
                 return
 
     def ctas_end(self, slots: Sequence[int]) -> None:
         for slot in slots if self._done else ():
-            rows = range(slot * self._warps_per_cta, (slot + 1) * self._warps_per_cta)
-            self._compare([row for row in rows if row in self._done])
-            for row in rows:
-                self._done.pop(row, None)
+            warps = range(slot * self._warps_per_cta, (slot + 1) * self._warps_per_cta)
+            self._compare([warp for warp in warps if warp in self._done])
+            for warp in warps:
+                self._done.pop(warp, None)
 
     def launch_ends(self, status: Status) -> None:
         self._compare(sorted(self._done))
 
-    def _warpgroup(self, row: int) -> range:
+    def _warpgroup(self, warp: int) -> range:
         """The warps of a warp's warpgroup."""
-        warp_id = row % self._warps_per_cta
+        warp_id = warp % self._warps_per_cta
         first = warp_id - warp_id % _WARPS
-        return range(row - warp_id + first, row - warp_id + min(first + _WARPS, self._warps_per_cta))
+        return range(warp - warp_id + first, warp - warp_id + min(first + _WARPS, self._warps_per_cta))
 
-    def _compare(self, rows: Sequence[int]) -> None:
+    def _compare(self, warps: Sequence[int]) -> None:
         """Find warps that have exited without a setmaxnreg that others of their warpgroup have executed."""
-        for row in rows:
-            done = self._done[row]
-            for other in self._warpgroup(row):
+        for warp in warps:
+            done = self._done[warp]
+            for other in self._warpgroup(warp):
                 count = len(self._done.get(other, ()))
                 if count < len(done) and not self._present[other].any():
-                    self._report_missing(row, done[count], other)
+                    self._report_missing(warp, done[count], other)
                     break
 
-    def _report_count(self, row: int, change: _Change, other: int, there: _Change) -> None:
-        here = self._findings.access("accessor", change.statement, row)
+    def _report_count(self, warp: int, change: _Change, other: int, there: _Change) -> None:
+        here = self._findings.access("accessor", change.statement, warp)
         peer = self._findings.access("accessor", there.statement, other)
         self._findings.report(
             barriers.SETMAXNREG_WARPGROUP,
@@ -79,8 +79,8 @@ class WarpgroupRegisters(Observer):
             accesses=(here, peer),
         )
 
-    def _report_missing(self, row: int, change: _Change, other: int) -> None:
-        here = self._findings.access("accessor", change.statement, row)
+    def _report_missing(self, warp: int, change: _Change, other: int) -> None:
+        here = self._findings.access("accessor", change.statement, warp)
         self._findings.report(
             barriers.SETMAXNREG_WARPGROUP,
             change.statement,

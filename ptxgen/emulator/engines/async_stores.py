@@ -46,11 +46,11 @@ def later(
     assert slots is not None
     assert inside is not None
     owners, do = np.broadcast_to(slots, inside.shape), work(places)
-    for position, row in enumerate(map(int, g.indices)):
+    for position, warp in enumerate(map(int, g.indices)):
         active = g.active[position]
         for barrier in np.unique(barriers[position][active]):
             lanes = active & (barriers[position] == barrier)
-            slot, offset = machine.clusters.locate(row, int(barrier), space)
+            slot, offset = machine.clusters.locate(warp, int(barrier), space)
             if (owners[position][lanes] != slot).any():
                 raise MemoryFault(
                     ASYNC_STORE_CTA,
@@ -58,7 +58,7 @@ def later(
                 )
             chosen = np.zeros_like(g.active)
             chosen[position] = lanes
-            issued = machine.issue(what, statement, slot, row, lanes)
+            issued = machine.issue(what, statement, slot, warp, lanes)
             _queue(machine, issued, offset, inside[position][lanes], size, lambda c=chosen: do(c))
 
 
@@ -68,10 +68,10 @@ def _queue(
     """Queue stores to these offsets that complete on an mbarrier of the destination's CTA."""
     signal, slot = Signal(issued.statement, len(offsets) * size), issued.slot
     machine.events.async_store_issued(issued, offsets, size, signal)
-    machine.promise(slot, mbarrier, issued.row, signal)
+    machine.promise(slot, mbarrier, issued.warp, signal)
 
     def complete() -> None:
         do()
         machine.complete_on(slot, mbarrier, signal)
 
-    machine.submit(int(machine.row_slot[issued.row]), issued.statement, complete, works=[issued])
+    machine.submit(int(machine.cta_slot[issued.warp]), issued.statement, complete, works=[issued])

@@ -35,7 +35,7 @@ class Destination:
 
 def destinations(
     machine: Machine,
-    row: int,
+    warp: int,
     statement: syntax.Instruction,
     place: int,
     mbar: int,
@@ -43,29 +43,29 @@ def destinations(
     space: str,
     cta_group: int = 1,
 ) -> list[Destination]:
-    """The destinations of a copy of warp `row`: `mask` has the ranks of a multicast. Raises MemoryFault.
+    """The destinations of a copy of `warp`: `mask` has the ranks of a multicast. Raises MemoryFault.
 
     The mbarrier is in the CTA that gets the data; with `cta_group` 2 it may be in its peer, and a multicast signals, of
     every destination and its peer, the CTA whose rank has the parity of the mbarrier's own (9.7.9.25.5.2).
     """
     clusters = machine.clusters
-    slot, offset = clusters.locate(row, place, space)
-    barrier_slot, barrier = clusters.locate(row, mbar, "shared::cluster" if cta_group == 2 else space)
+    slot, offset = clusters.locate(warp, place, space)
+    barrier_slot, barrier = clusters.locate(warp, mbar, "shared::cluster" if cta_group == 2 else space)
     odd = barrier_slot % clusters.size & 1
     if mask is None:
         if cta_group == 2 and barrier_slot in clusters.pair(slot):
             return [Destination(slot, offset, barrier_slot, barrier)]
         if slot != barrier_slot:
-            _report_mbarrier(machine, row, statement, slot, barrier_slot, barrier, cta_group)
+            _report_mbarrier(machine, warp, statement, slot, barrier_slot, barrier, cta_group)
         return [Destination(slot, offset, slot, barrier)]
-    found = clusters.multicast(int(machine.row_slot[row]), mask)
+    found = clusters.multicast(int(machine.cta_slot[warp]), mask)
     signalled = [clusters.pair(each)[odd] if cta_group == 2 else each for each in found]
     return [Destination(each, offset, to, barrier) for each, to in zip(found, signalled, strict=True)]
 
 
 def _report_mbarrier(
     machine: Machine,
-    row: int,
+    warp: int,
     statement: syntax.Instruction,
     slot: int,
     barrier_slot: int,
@@ -78,7 +78,7 @@ def _report_mbarrier(
     of rank 1 with bit 24 cleared, of a peer, and with multicast), so it is advice there.
     """
     size = machine.clusters.size
-    issuer = machine.findings.access("issuer", statement, row, slot=barrier_slot, space="shared", address=barrier)
+    issuer = machine.findings.access("issuer", statement, warp, slot=barrier_slot, space="shared", address=barrier)
     allowed = "or in its peer" if cta_group == 2 else "; .cta_group::2 allows its peer"
     machine.findings.report(
         COPY_MBARRIER_CTA,
@@ -93,7 +93,7 @@ def _report_mbarrier(
 
 def deliver(
     machine: Machine,
-    row: int,
+    warp: int,
     lane: int,
     statement: syntax.Instruction,
     copies: Sequence[Destination],
@@ -112,13 +112,13 @@ def deliver(
     """
     signal = Signal(statement, size)
     for copy in copies:
-        barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
-        machine.events.copy_signals(row, copy.barrier_slot, barrier, statement)
-    work = machine.issue(what, statement, copies[0].slot if source is None else source[0], row, lane, swizzle=swizzle)
+        barrier = machine.promise(copy.barrier_slot, copy.barrier, warp, signal)
+        machine.events.copy_signals(warp, copy.barrier_slot, barrier, statement)
+    work = machine.issue(what, statement, copies[0].slot if source is None else source[0], warp, lane, swizzle=swizzle)
     signal.operation, events = work.number, machine.events
     events.work_signals(work, signal, copies[0].barrier)
     if source is not None:
-        events.work_reads_shared(work, [row], work.slot, source[1], _ALL)
+        events.work_reads_shared(work, [warp], work.slot, source[1], _ALL)
     if heap is not None:
         events.work_reads_global(work, heap)
     for copy in copies:
@@ -137,25 +137,25 @@ def deliver(
 def each_store(
     g: Group, values: Sequence[Any], *, merge: bool
 ) -> Iterator[tuple[int, NDArray[np.bool_], tuple[int, ...]]]:
-    """(row, lanes, values) of the copies to global memory that warps issue; `lanes` (32,) are the issuing ones.
+    """(warp, lanes, values) of the copies to global memory that warps issue; `lanes` (32,) are the issuing ones.
 
     With `merge`, lanes of a warp that issue the same are one copy: they store the same bytes to the same address, and
     ptxas (13.5) makes one instruction of them, where it loops over the lanes of a reduction. In CuTe DSL's
     epilogues whole warps issue.
     """
     full = np.stack([g.full(value).astype(np.int64, copy=False) for value in values], axis=-1)
-    for position, row in enumerate(map(int, g.indices)):
+    for position, warp in enumerate(map(int, g.indices)):
         left = g.active[position].copy()
         while left.any():
             first = int(left.argmax())
             lanes = left & (full[position] == full[position, first]).all(axis=-1) if merge else np.arange(32) == first
             left &= ~lanes
-            yield row, lanes, tuple(full[position, first].tolist())
+            yield warp, lanes, tuple(full[position, first].tolist())
 
 
 def keep_in_group(
     machine: Machine,
-    row: int,
+    warp: int,
     lanes: NDArray[np.bool_],
     statement: syntax.Instruction,
     slot: int,
@@ -173,24 +173,24 @@ def keep_in_group(
 
     First it reads its source, which a wait with .read waits for, then it writes.
     """
-    work, events = machine.issue(what, statement, slot, row, lanes, swizzle=swizzle), machine.events
+    work, events = machine.issue(what, statement, slot, warp, lanes, swizzle=swizzle), machine.events
     if masks is None:
-        events.work_reads_shared(work, [row], slot, granules, _ALL)
+        events.work_reads_shared(work, [warp], slot, granules, _ALL)
     elif masks.any():
-        events.work_reads_shared(work, [row], slot, granules[masks != 0], masks[masks != 0])
+        events.work_reads_shared(work, [warp], slot, granules[masks != 0], masks[masks != 0])
     events.work_writes_global(work, heap)
     pending = BulkStore(lanes, work)
-    machine.bulk_groups.add(row, pending)
+    machine.bulk_groups.add(warp, pending)
 
     def first() -> None:
         data = read()
         pending.read = True
-        machine.wake(("bulk group", row))
+        machine.wake(("bulk group", warp))
 
         def second() -> None:
             write(data)
             pending.done = True
-            machine.wake(("bulk group", row))
+            machine.wake(("bulk group", warp))
 
         machine.submit(slot, statement, second, works=[work])
 

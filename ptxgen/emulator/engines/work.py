@@ -23,7 +23,7 @@ class AsyncWork:
     """A copy, an MMA or another operation, from its issue to its completion.
 
     `number` counts the work of a launch from 1 on, `what` names its kind (`tcgen05.mma`, `tensor copy`). `slot` is the
-    CTA for which it is, `row` the warp that has issued it and `lanes`, (32,), which of its threads; `pipe` orders work
+    CTA for which it is, `warp` the warp that has issued it and `lanes`, (32,), which of its threads; `pipe` orders work
     (None: nothing does), and `issued` is the virtual time of the issue.
     """
 
@@ -31,7 +31,7 @@ class AsyncWork:
     what: str
     statement: Statement
     slot: int
-    row: int
+    warp: int
     lanes: NDArray[np.bool_]
     pipe: object
     issued: int

@@ -207,7 +207,7 @@ def _on_stack(g: Group, location: Location) -> NDArray[np.int64]:
     """The offsets of the bytes of a variable on the stack of each lane."""
     stack = g.machine.stack
     threads = g.indices[:, None] * 32 + np.arange(32)
-    start = threads * stack.memory.pitch + stack.frame[g.rows] + location.address
+    start = threads * stack.memory.pitch + stack.frame[g.warps] + location.address
     return start[..., None] + np.arange(location.size)
 
 
@@ -278,7 +278,7 @@ class Calls:
 
     def leave(self, g: Group, warps: MovesLanes) -> None:
         """The lanes return from their functions, each to where it was called."""
-        numbers = g.machine.stack.site[g.rows].copy()
+        numbers = g.machine.stack.site[g.warps].copy()
         for number in np.unique(numbers[g.active]):
             part = g.narrowed(numbers == number)
             assert part is not None

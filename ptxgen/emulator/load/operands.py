@@ -140,7 +140,7 @@ class Binder:
             raise Unmodelled(f"{operand}, which is no predicate,")
         index = register.index
         self.reads.add(index)
-        return lambda g: g.machine.registers[index][g.rows]
+        return lambda g: g.machine.registers[index][g.warps]
 
     def _special(self, operand: syntax.Operand) -> Reader | None:
         """Reads a special register; None if the operand is none that the emulator has."""
@@ -184,9 +184,9 @@ class Binder:
         if symbol is not None:
             return lambda g: np.array(g.machine.config.addresses[symbol], np.uint64).astype(dtype)[()]
         if location.space == "local" and not self.in_entry:
-            return lambda g: (g.machine.stack.frame[g.rows] + address).astype(dtype, copy=False)
+            return lambda g: (g.machine.stack.frame[g.warps] + address).astype(dtype, copy=False)
         if location.space == "shared":
-            return lambda g: word if g.machine.clusters.size == 1 else g.machine.shared_address(address, dtype)[g.rows]
+            return lambda g: word if g.machine.clusters.size == 1 else g.machine.shared_address(address, dtype)[g.warps]
         return lambda g: word
 
     def _from_register(self, register: Register, wanted: Type, dtype: np.dtype[Any]) -> Reader:
@@ -194,12 +194,12 @@ class Binder:
         self.reads.add(index)
         self._require_room(register, wanted)
         if wanted.bits == 128:
-            return lambda g: g.machine.registers[index][g.rows]
+            return lambda g: g.machine.registers[index][g.warps]
         if register.bytes == dtype.itemsize:
             view = self.program.view(register, dtype)
-            return lambda g: g.machine.views[view][g.rows]
+            return lambda g: g.machine.views[view][g.warps]
         unsigned = UNSIGNED[wanted.bits]
-        return lambda g: g.machine.registers[index][g.rows].astype(unsigned).view(dtype)
+        return lambda g: g.machine.registers[index][g.warps].astype(unsigned).view(dtype)
 
     def destination(self, operand: syntax.Operand, type: Type | str) -> Writer:
         """Writes values of a type; a wider register gets them extended by the type's sign. `_` drops them."""
@@ -263,7 +263,7 @@ class Binder:
                 index = found.index
                 self.reads.add(index)
                 self.vital.add(index)
-                return lambda g: g.machine.registers[index][g.rows].astype(np.int64) + offset
+                return lambda g: g.machine.registers[index][g.warps].astype(np.int64) + offset
             if found is not None:
                 where = self._address_of(found, np.dtype(np.int64))
                 return lambda g: where(g) + offset

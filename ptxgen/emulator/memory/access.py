@@ -76,12 +76,12 @@ def locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what: 
     except MemoryFault as fault:
         if fault.place is not None:
             position, lane = fault.place
-            row, address = int(g.indices[position]), int(addresses[position, lane])
-            fault.summary += f", by lane {lane} of {g.machine.warp_name(row)}"
+            warp, address = int(g.indices[position]), int(addresses[position, lane])
+            fault.summary += f", by lane {lane} of {g.machine.warp_name(warp)}"
             if space in ("shared", "shared::cta") and fault.rule and (past := g.machine.shared_names.past(address)):
                 fault.rule += f"; {past}"
             fault.accesses = (
-                g.machine.findings.access("accessor", None, row, lanes=1 << lane, space=space, address=address),
+                g.machine.findings.access("accessor", None, warp, lanes=1 << lane, space=space, address=address),
             )
         raise
 

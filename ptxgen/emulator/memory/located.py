@@ -31,7 +31,7 @@ class MemoryAccess(NamedTuple):
     acquire, release, atomic) has an order.
     """
 
-    rows: NDArray[np.int64]
+    warps: NDArray[np.int64]
     mask: NDArray[np.bool_] | None
     space: str
     places: Bytes
@@ -42,9 +42,9 @@ class MemoryAccess(NamedTuple):
     @property
     def active(self) -> NDArray[np.bool_]:
         """The lanes that take part: (warps, 32)."""
-        return lanes_of(self.rows, self.mask)
+        return lanes_of(self.warps, self.mask)
 
 
-def lanes_of(rows: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+def lanes_of(warps: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     """The lanes of an event's warps that take part, (warps, 32): those of the mask, all where it is None."""
-    return np.ones((len(rows), 32), np.bool_) if mask is None else mask
+    return np.ones((len(warps), 32), np.bool_) if mask is None else mask

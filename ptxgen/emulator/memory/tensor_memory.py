@@ -40,9 +40,9 @@ class TensorMemory:
         #: What each CTA has freed, in order: its columns, and the instruction and warp that freed them.
         self.freed: list[list[tuple[range, Statement, int]]] = [[] for _ in range(slots)]
         self.relinquished = np.zeros(slots, np.bool_)
-        #: The request of a warp of one CTA of a pair: slot -> (row, columns, statement).
+        #: The request of a warp of one CTA of a pair: slot -> (warp, columns, statement).
         self._requests: dict[int, tuple[int, int, Statement]] = {}
-        #: The allocation that the later request of the peer's warp got for it: slot -> (row, first column).
+        #: The allocation that the later request of the peer's warp got for it: slot -> (warp, first column).
         self._granted: dict[int, tuple[int, int]] = {}
         #: Whether any CTA has requested an allocation.
         self._used = False
@@ -65,10 +65,10 @@ class TensorMemory:
             self._requests.pop(slot, None)
             self._granted.pop(slot, None)
 
-    def allocate(self, slots: Sequence[int], slot: int, row: int, columns: int, statement: Statement) -> int | None:
+    def allocate(self, slots: Sequence[int], slot: int, warp: int, columns: int, statement: Statement) -> int | None:
         """The first column of a new allocation in a CTA's slot, None when it must wait. Raises MemoryFault if illegal.
 
-        `slots` are the CTA, or the pair, which gets the same columns in both once a warp (`row`) of each allocates.
+        `slots` are the CTA, or the pair, which gets the same columns in both once a `warp` of each allocates.
         """
         self._used = True
         if columns not in (32, 64, 128, 256, 512):
@@ -81,13 +81,13 @@ class TensorMemory:
                 self._take(slot, start, columns, statement)
             return start
         granted = self._granted.get(slot)
-        if granted is not None and granted[0] == row:
+        if granted is not None and granted[0] == warp:
             del self._granted[slot]
             return granted[1]
-        request = self._requests.setdefault(slot, (row, columns, statement))
+        request = self._requests.setdefault(slot, (warp, columns, statement))
         peer = slots[0] + slots[1] - slot
         other = self._requests.get(peer)
-        if request[0] != row or other is None:
+        if request[0] != warp or other is None:
             return None
         if other[1] != columns:
             raise MemoryFault(

@@ -219,20 +219,20 @@ class Breakpoint(Observer):
         self._machine, self._program = machine, program
 
     def instruction_issued(
-        self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
+        self, warps: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
     ) -> None:
         if self.line is None:
-            self._last = int(rows[-1]), lanes[-1], statement
+            self._last = int(warps[-1]), lanes[-1], statement
             return
         if statement.line != self.line or self._state is not None:
             return
         assert self._machine is not None
-        for position, row in enumerate(rows.tolist()):
-            if self.warp is not None and row % self._machine.warps_per_cta != self.warp:
+        for position, warp in enumerate(warps.tolist()):
+            if self.warp is not None and warp % self._machine.warps_per_cta != self.warp:
                 continue
             self.hits += 1
             if self.hits == self.hit:
-                self._state = self._taken(row, lanes[position], statement)
+                self._state = self._taken(warp, lanes[position], statement)
                 return
 
     def finding_reported(self, finding: Finding) -> None:
@@ -240,8 +240,8 @@ class Breakpoint(Observer):
             return
         self.hits += 1
         if self.hits == self.hit and self._last is not None:
-            row, lanes, statement = self._party(finding)
-            self._state = replace(self._taken(row, lanes, statement), finding=finding)
+            warp, lanes, statement = self._party(finding)
+            self._state = replace(self._taken(warp, lanes, statement), finding=finding)
 
     def _party(self, finding: Finding) -> tuple[int, NDArray[np.bool_], Instruction]:
         """The first resident warp that a finding names, and its instruction."""
@@ -250,7 +250,7 @@ class Breakpoint(Observer):
         assert self._last is not None
         machine = self._machine
         for each in finding.accesses:
-            for slot in np.unique(machine.row_slot).tolist():
+            for slot in np.unique(machine.cta_slot).tolist():
                 if each.warp is None or machine.names.cta(slot) != each.cta:
                     continue
                 statements = self._program.kernel.module.statements()
@@ -260,11 +260,11 @@ class Breakpoint(Observer):
                     return slot * machine.warps_per_cta + each.warp, lanes, at[0]
         return self._last
 
-    def _taken(self, row: int, lanes: NDArray[np.bool_], statement: Instruction) -> State:
+    def _taken(self, warp: int, lanes: NDArray[np.bool_], statement: Instruction) -> State:
         machine, program = self._machine, self._program
         assert machine is not None
         assert program is not None
-        slot = int(machine.row_slot[row])
+        slot = int(machine.cta_slot[warp])
         memory = machine.shared.data[slot].copy()
         shared = {
             part.name: SharedView(
@@ -276,7 +276,7 @@ class Breakpoint(Observer):
             for part in machine.shared_names.parts
         }
         registers = {
-            name: machine.registers[register.index][row].copy()
+            name: machine.registers[register.index][warp].copy()
             for name, register in program.registers_at(statement.line).items()
         }
         scope = program.kernel.analysis.scope(program.kernel.entry)
@@ -297,7 +297,7 @@ class Breakpoint(Observer):
             hit=self.hit,
             time=machine.timeline.now,
             cta=machine.names.cta(slot),
-            warp=row % machine.warps_per_cta,
+            warp=warp % machine.warps_per_cta,
             lanes=lanes.copy(),
             shared=_Named("shared variable or region", shared),
             registers=_Named("register", registers),

@@ -35,11 +35,11 @@ class LineCounts(Observer):
         self._module = program.kernel.module
 
     def instruction_issued(
-        self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
+        self, warps: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
     ) -> None:
         _, count = self._counts.setdefault(id(statement), (statement, Count()))
         threads = int(np.count_nonzero(executes))
-        count.warps += len(rows)
+        count.warps += len(warps)
         count.threads += threads
         count.predicated_off += int(np.count_nonzero(lanes)) - threads
 

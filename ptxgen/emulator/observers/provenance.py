@@ -34,7 +34,7 @@ class LaneAccess:
 
     order: int
     statement: Instruction
-    rows: NDArray[np.int64]
+    warps: NDArray[np.int64]
     mask: Lanes
     slots: NDArray[np.int64] | None
     offsets: NDArray[np.int64]
@@ -65,7 +65,7 @@ class TensorAccess:
 
     order: int
     work: AsyncWork | None
-    row: int
+    warp: int
     statement: Statement
     slot: int
     bands: Sequence[int]
@@ -87,7 +87,7 @@ class WorkRecord:
 
     work: AsyncWork
     order: int
-    rows: list[int]
+    warps: list[int]
     reads: list[WorkAccess | TensorAccess] = field(default_factory=list)
     #: What each operand in tensor memory is called.
     operands: list[str] = field(default_factory=list)
@@ -152,16 +152,16 @@ class Provenance(Observer):
             self._begins.setdefault(slot, []).append((self.order, self.machine.names.cta(slot)))
 
     def _lanes(self, access: MemoryAccess) -> LaneAccess | None:
-        rows, _, space, places, size, statement, _ = access
+        warps, _, space, places, size, statement, _ = access
         if (space != "global" and not space.startswith("shared")) or self.truncated:
             return None
         self.order += 1
         offsets = places.offsets if places.inside is None else places.inside
-        shape = (len(rows), 32)
+        shape = (len(warps), 32)
         return LaneAccess(
             self.order,
             statement,
-            rows,
+            warps,
             access.active.copy(),
             None if places.slots is None else np.broadcast_to(places.slots, shape),
             np.broadcast_to(offsets, shape),
@@ -192,14 +192,14 @@ class Provenance(Observer):
         if made is not None:
             self.shared_writes.append(made)
             source = LaneAccess(
-                made.order, access.statement, access.rows, made.mask & (read > 0), None, sources, access.size
+                made.order, access.statement, access.warps, made.mask & (read > 0), None, sources, access.size
             )
             self.loads.setdefault(id(access.statement), []).append(source)
 
     def work_issued(self, work: AsyncWork) -> None:
         if not self.truncated:
             self.order += 1
-            self.works[work.number] = WorkRecord(work, self.order, [work.row])
+            self.works[work.number] = WorkRecord(work, self.order, [work.warp])
 
     def work_signals(self, work: AsyncWork, signal: Signal, offset: int) -> None:
         assert self.machine is not None
@@ -212,7 +212,7 @@ class Provenance(Observer):
     def work_reads_shared(
         self,
         work: AsyncWork,
-        rows: Sequence[int],
+        warps: Sequence[int],
         slot: int,
         granules: NDArray[np.int64],
         bytes: NDArray[np.uint16] | np.uint16,
@@ -222,10 +222,10 @@ class Provenance(Observer):
         if record is None:
             return
         record.reads.append(WorkAccess(record.order, work, slot, granules))
-        if work.what == "wgmma.mma_async" and len(rows) > 1 and record.rows != list(rows):
-            record.rows = list(rows)
+        if work.what == "wgmma.mma_async" and len(warps) > 1 and record.warps != list(warps):
+            record.warps = list(warps)
             record.accumulates = self._adds(work)
-            self.warpgroups.setdefault(rows[0], []).append(record)
+            self.warpgroups.setdefault(warps[0], []).append(record)
 
     def _adds(self, work: AsyncWork) -> bool:
         """Whether the scale-d of a wgmma is true: its fourth operand, behind D and both descriptors."""
@@ -238,7 +238,7 @@ class Provenance(Observer):
         register = self.program.registers_at(statement.line).get(name)
         if register is None:
             return text != "0"
-        return bool(self.machine.registers[register.index][work.row][0]) != negated
+        return bool(self.machine.registers[register.index][work.warp][0]) != negated
 
     def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
         self._written(work, slot, granules, self.shared_writes)
@@ -267,14 +267,14 @@ class Provenance(Observer):
     def async_store_issued(self, work: AsyncWork, offsets: NDArray[np.int64], size: int, signal: Signal) -> None:
         self._written(work, work.slot, np.unique(offsets // GRANULE), self.shared_writes)
 
-    def tensor_read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
+    def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
         if self.truncated:
             return
         assert self.machine is not None
         self.order += 1
-        slot = int(self.machine.row_slot[row])
-        made = TensorAccess(self.order, None, row, statement, slot, bands, columns)
-        self.tensor_loads.setdefault((row, id(statement)), []).append(made)
+        slot = int(self.machine.cta_slot[warp])
+        made = TensorAccess(self.order, None, warp, statement, slot, bands, columns)
+        self.tensor_loads.setdefault((warp, id(statement)), []).append(made)
 
     def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
         self.tensor_written(work, work.slot, bands, columns)
@@ -284,13 +284,13 @@ class Provenance(Observer):
     ) -> None:
         record = self.works.get(work.number)
         if record is not None:
-            made = TensorAccess(record.order, work, work.row, work.statement, slot, bands, columns, accumulates)
+            made = TensorAccess(record.order, work, work.warp, work.statement, slot, bands, columns, accumulates)
             self.tensor_writes.append(made)
 
     def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
         record = self.works.get(work.number)
         if record is not None:
-            record.reads.append(TensorAccess(record.order, work, work.row, work.statement, slot, bands, columns))
+            record.reads.append(TensorAccess(record.order, work, work.warp, work.statement, slot, bands, columns))
             record.operands.append(what)
 
     # The writer.
@@ -356,20 +356,20 @@ class Provenance(Observer):
         """An event in words; of a store the lane that wrote the byte at `offset`."""
         if isinstance(found, LaneAccess):
             position, lane = found.lanes_at(slot, offset)[-1]
-            return Write(self.access(found.statement, int(found.rows[position]), found.order, lane), "")
+            return Write(self.access(found.statement, int(found.warps[position]), found.order, lane), "")
         if found.work is None:
-            return Write(self.access(found.statement, found.row, found.order), "")
+            return Write(self.access(found.statement, found.warp, found.order), "")
         work = found.work
         record = self.works[work.number]
-        return Write(self.access(work.statement, work.row, found.order, work.lane), work.what, record.signals)
+        return Write(self.access(work.statement, work.warp, found.order, work.lane), work.what, record.signals)
 
-    def access(self, statement: Statement, row: int, order: int, lane: int | None = None) -> Access:
+    def access(self, statement: Statement, warp: int, order: int, lane: int | None = None) -> Access:
         """The instruction of a warp at a time, as findings name it."""
         assert self.machine is not None
         role: Role = "writer"
-        slot = int(self.machine.row_slot[row])
+        slot = int(self.machine.cta_slot[warp])
         lanes = None if lane is None else 1 << lane
-        warp_id = row % self.machine.warps_per_cta
+        warp_id = warp % self.machine.warps_per_cta
         return Access(role, statement.line, statement.text.strip(), warp_id, lanes, self.cta(slot, order))
 
     def writer_of_global(self, address: int) -> Write | None:

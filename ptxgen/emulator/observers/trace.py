@@ -70,7 +70,7 @@ class Trace(Observer):
         self._start = 0
         self._tracks: dict[tuple[str, str], _Track] = {}
         self._launches = 0
-        self._rows: dict[int, _Track] = {}
+        self._warps: dict[int, _Track] = {}
         self._waiting: dict[int, str] = {}
         self._running: dict[int, tuple[_Track, _Slice]] = {}
         self._signals: dict[int, list[int]] = {}
@@ -83,25 +83,25 @@ class Trace(Observer):
             self._start += self._machine.timeline.now + 1
         self._machine, self._launches = machine, self._launches + 1
         self._flow_base = self._launches << 40
-        for table in (self._rows, self._waiting, self._running, self._signals):
+        for table in (self._warps, self._waiting, self._running, self._signals):
             table.clear()
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         assert self._machine is not None
         warps = self._machine.warps_per_cta
-        for row in [row for row in self._rows if row // warps in set(slots.tolist())]:
-            del self._rows[row]
+        for warp in [warp for warp in self._warps if warp // warps in set(slots.tolist())]:
+            del self._warps[warp]
 
     def instruction_issued(
-        self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
+        self, warps: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
     ) -> None:
         now = self._now()
-        for row in rows.tolist():
-            track = self._warp(row)
+        for warp in warps.tolist():
+            track = self._warp(warp)
             last = track.slices[-1] if track.slices else None
             if last is not None and last.begin <= now < (last.end or 0):
                 continue  # a later instruction of the block
-            waited = self._waiting.pop(row, None)
+            waited = self._waiting.pop(warp, None)
             if last is not None and waited is not None and last.end is not None and last.end < now:
                 track.slices.append(_Slice(last.end, now, f"wait for {waited}", statement.line))
             if last is not None and last.line == statement.line and last.end == now:
@@ -109,12 +109,12 @@ class Trace(Observer):
                 continue
             track.slices.append(_Slice(now, now + 1, f"{statement.opcode} (line {statement.line})", statement.line))
 
-    def mbarrier_polled(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
-        self._waiting[row] = f"phase {mbarrier.phase} of {mbarrier.name}"
+    def mbarrier_polled(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
+        self._waiting[warp] = f"phase {mbarrier.phase} of {mbarrier.name}"
 
     def mbarrier_waited(
         self,
-        row: int,
+        warp: int,
         lanes: Lanes,
         mbarrier: MBarrier,
         statement: Statement,
@@ -123,7 +123,7 @@ class Trace(Observer):
         cluster: bool,
         result: int,
     ) -> None:
-        slices = self._warp(row).slices
+        slices = self._warp(warp).slices
         if slices:
             slices[-1].ended_flows += self._signals.pop(id(mbarrier), [])
 
@@ -131,7 +131,7 @@ class Trace(Observer):
         self,
         slot: int,
         name: int,
-        row: int,
+        warp: int,
         lanes: Lanes,
         statement: Instruction,
         *,
@@ -139,7 +139,7 @@ class Trace(Observer):
         threads: int | None,
     ) -> None:
         if waits:
-            self._waiting[row] = f"barrier {name}"
+            self._waiting[warp] = f"barrier {name}"
 
     def work_issued(self, work: AsyncWork) -> None:
         assert self._machine is not None
@@ -152,7 +152,7 @@ class Trace(Observer):
         made = _Slice(self._now(), None, f"{kind} (line {line})", line, [self._flow(work)])
         track.slices.append(made)
         self._running[work.number] = track, made
-        issuer = self._warp(work.row).slices
+        issuer = self._warp(work.warp).slices
         if issuer:
             issuer[-1].flows.append(self._flow(work))
 
@@ -182,14 +182,14 @@ class Trace(Observer):
     def _track(self, group: str, name: str) -> _Track:
         return self._tracks.setdefault((group, name), _Track(group, name))
 
-    def _warp(self, row: int) -> _Track:
-        found = self._rows.get(row)
+    def _warp(self, warp: int) -> _Track:
+        found = self._warps.get(warp)
         if found is None:
             assert self._machine is not None
-            warp_id = row % self._machine.warps_per_cta
+            warp_id = warp % self._machine.warps_per_cta
             role = f" ({self.roles[warp_id]})" if warp_id in self.roles else ""
-            found = self._track(self._machine.cta_name(int(self._machine.row_slot[row])), f"warp {warp_id}{role}")
-            self._rows[row] = found
+            found = self._track(self._machine.cta_name(int(self._machine.cta_slot[warp])), f"warp {warp_id}{role}")
+            self._warps[warp] = found
         return found
 
     # The file.

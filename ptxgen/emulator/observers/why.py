@@ -67,7 +67,7 @@ _PACKS = re.compile(r"cvt\.(\w+\.)*b?f16x2\.f32$")
 class _Thread:
     """A lane of a warp at a time; lane None: any of them."""
 
-    row: int
+    warp: int
     lane: int | None
     order: int
 
@@ -138,7 +138,7 @@ class Why:
             return made.add([Step("...")])
         if isinstance(found, LaneAccess):
             position, lane = found.lanes_at(slot, offset)[-1]
-            thread = _Thread(int(found.rows[position]), lane, found.order)
+            thread = _Thread(int(found.warps[position]), lane, found.order)
             copied = [each for each in self._history.loads.get(id(found.statement), []) if each.order == found.order]
             if copied:  # cp.async
                 source = int(copied[0].offsets[position, lane]) + offset - int(found.offsets[position, lane])
@@ -252,22 +252,22 @@ class Why:
         statement, traits = operation.statement, operation.traits
         if traits is None or (not traits.effects and not traits.multiplies):
             return None
-        if (thread.row, id(statement)) in self._history.tensor_loads:
+        if (thread.warp, id(statement)) in self._history.tensor_loads:
             return self._tensor_load(operation, register, thread, depth)
         if statement.opcode.startswith("wgmma.mma_async"):
             return self._wgmma(operation, thread, depth)
         loads = self._history.loads.get(id(statement))
         if loads is None:
             return [] if traits.effects else None
-        before = [each for each in loads if each.order < thread.order and thread.row in each.rows]
+        before = [each for each in loads if each.order < thread.order and thread.warp in each.warps]
         if not before:
             return []
         each = before[-1]
-        position = int(np.flatnonzero(each.rows == thread.row)[0])
+        position = int(np.flatnonzero(each.warps == thread.warp)[0])
         lanes, lane = each.mask[position], thread.lane
         if lane is not None and lanes[lane]:
             lanes = np.arange(32) == lane
-        access = self._history.access(statement, thread.row, each.order, lane)
+        access = self._history.access(statement, thread.warp, each.order, lane)
         times = f", the last of {len(before)} times" if len(before) > 1 else ""
         offsets = each.offsets[position][lanes]
         if each.slots is None:
@@ -280,12 +280,12 @@ class Why:
         return [Step(f"{access}{times}").add(below)]
 
     def _tensor_load(self, operation: Operation, register: int, thread: _Thread, depth: int) -> list[Step]:
-        loads = self._history.tensor_loads[thread.row, id(operation.statement)]
+        loads = self._history.tensor_loads[thread.warp, id(operation.statement)]
         read = next((each for each in reversed(loads) if each.order < thread.order), None)
         if read is None:
             return []
         lanes, columns = _cells(operation, register, read, thread)
-        access = self._history.access(operation.statement, thread.row, read.order)
+        access = self._history.access(operation.statement, thread.warp, read.order)
         cell = f"lane {lanes.start}" if len(lanes) == 1 else f"lanes {lanes.start}-{lanes.stop - 1}"
         cell += f", column {columns.start}" if len(columns) == 1 else f", columns {columns.start}-{columns.stop - 1}"
         made = Step(f"{access} of tensor memory, {cell}")
@@ -296,7 +296,7 @@ class Why:
         return [made.add(self._multiplied(records, depth - 1, adds=writers[0].accumulates))]
 
     def _wgmma(self, operation: Operation, thread: _Thread, depth: int) -> list[Step]:
-        first = thread.row - thread.row % self._machine.warps_per_cta % 4
+        first = thread.warp - thread.warp % self._machine.warps_per_cta % 4
         every = [each for each in self._history.warpgroups.get(first, []) if each.order < thread.order]
         accumulator = self._operations[id(operation.statement)].use.writes
         records: list[WorkRecord] = []
@@ -319,7 +319,7 @@ class Why:
         found: list[Step] = []
         for what, works in kinds.items():
             last = works[-1]
-            access = self._history.access(last.work.statement, last.work.row, last.order, last.work.lane)
+            access = self._history.access(last.work.statement, last.work.warp, last.order, last.work.lane)
             lines = line_list(each.work.statement.line for each in works)
             count = f"{len(works)} of them ({lines})" if len(works) > 1 else what
             begins = "the first adds to what was there" if adds else "the first overwrites"
@@ -356,8 +356,8 @@ class Why:
         records = [self._history.works[each.work.number] for each in writers if each.work is not None]
         stores = [each for each in records if each.work.what == "tcgen05.st"]
         if stores:
-            thread = _Thread(stores[-1].work.row, None, stores[-1].order)
-            access = self._history.access(stores[-1].work.statement, thread.row, thread.order)
+            thread = _Thread(stores[-1].work.warp, None, stores[-1].order)
+            access = self._history.access(stores[-1].work.statement, thread.warp, thread.order)
             below = self._registers(stores[-1].work.statement, 0.0, thread, depth - 1)
             return made.add([Step(str(access)).add(below)])
         return made.add(self._multiplied(records, depth, adds=False) if records else [Step("uninitialized")])

@@ -27,25 +27,25 @@ def report_deadlock(scheduler: Scheduler) -> None:
     findings = scheduler.machine.findings
     findings.deadlocked()
     waits: dict[tuple[Operation | None, _Need], list[int]] = {}
-    for operation, need, rows in _waits(scheduler):
-        waits.setdefault((operation, need), []).extend(rows)
+    for operation, need, warps in _waits(scheduler):
+        waits.setdefault((operation, need), []).extend(warps)
     absent = _absent(scheduler)
-    for (operation, need), rows in waits.items():
+    for (operation, need), warps in waits.items():
         statement = operation.statement if operation is not None else None
         findings.report(
             mbarriers.DEADLOCK,
             statement,
             summary=need.missing,
-            rule=f"{_who(scheduler, rows)} wait{'' if len(set(rows)) > 1 else 's'} for it here{absent}",
+            rule=f"{_who(scheduler, warps)} wait{'' if len(set(warps)) > 1 else 's'} for it here{absent}",
             fix=need.fix or (_RESIDENCY if absent else ""),
-            accesses=tuple(_waiter(scheduler, statement, row, need.mbarrier) for row in rows[:_SHOWN]),
+            accesses=tuple(_waiter(scheduler, statement, warp, need.mbarrier) for warp in warps[:_SHOWN]),
             ends=True,
             cause=_cause(need.mbarrier, statement),
         )
     _blame_registers(scheduler)
-    for slot, barrier, row, statement in _awaited_mbarriers(scheduler):
+    for slot, barrier, warp, statement in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
-        _blame_parity(scheduler, barrier, row, statement)
+        _blame_parity(scheduler, barrier, warp, statement)
 
 
 _RESIDENCY = "launch no more CTAs than are resident together; cooperative=True refuses a grid that is larger"
@@ -70,9 +70,9 @@ class _Need(NamedTuple):
     mbarrier: int | None = None
 
 
-def _waiter(scheduler: Scheduler, statement: Statement | None, row: int, mbarrier: int | None) -> Access:
+def _waiter(scheduler: Scheduler, statement: Statement | None, warp: int, mbarrier: int | None) -> Access:
     space = "shared" if mbarrier is not None else ""
-    return scheduler.machine.findings.access("waiter", statement, row, space=space, address=mbarrier)
+    return scheduler.machine.findings.access("waiter", statement, warp, space=space, address=mbarrier)
 
 
 def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hashable]:
@@ -88,24 +88,24 @@ def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hasha
 def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list[int]]]:
     """(instruction, what it waits for, warps)."""
     for key, waiting in scheduler.warps.waits.items():
-        for row, _, operation in waiting:
-            yield operation, _need(scheduler, key, row), [row]
+        for warp, _, operation in waiting:
+            yield operation, _need(scheduler, key, warp), [warp]
     for (slot, name), barrier in scheduler.barriers.open.items():
         expected = scheduler.barriers.expected(slot, barrier)
         missing = (
             f"barrier {name} never completes: {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
         )
-        rows = [arrival.row for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].row]
-        yield barrier.operation, _Need(missing + _exited(scheduler, slot)), rows
+        warps = [arrival.warp for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].warp]
+        yield barrier.operation, _Need(missing + _exited(scheduler, slot)), warps
     if scheduler.spinning:
-        for row in _spinning(scheduler):
-            operation = scheduler.program.blocks[int(scheduler.warps.current[row])].operations[0]
+        for warp in _spinning(scheduler):
+            operation = scheduler.program.blocks[int(scheduler.warps.current[warp])].operations[0]
             missing = "spins forever: nothing that is still running can change what this loop polls"
-            polled, offset = scheduler.machine.polled.get(row), None
+            polled, offset = scheduler.machine.polled.get(warp), None
             if polled is not None:
                 missing += f". It last tested {_state(polled.barrier)}"
                 offset = polled.barrier.address
-            yield operation, _Need(missing, mbarrier=offset), [row]
+            yield operation, _Need(missing, mbarrier=offset), [warp]
 
 
 def _spinning(scheduler: Scheduler) -> list[int]:
@@ -125,16 +125,16 @@ def _exited(scheduler: Scheduler, slot: int) -> str:
     return f" ({_warps(gone)} {'have' if len(gone) > 1 else 'has'} exited)" if gone else ""
 
 
-def _who(scheduler: Scheduler, rows: list[int]) -> str:
+def _who(scheduler: Scheduler, warps: list[int]) -> str:
     per_cta = scheduler.machine.warps_per_cta
-    slot = rows[0] // per_cta
-    others = len({row // per_cta for row in rows}) - 1
+    slot = warps[0] // per_cta
+    others = len({warp // per_cta for warp in warps}) - 1
     more = f", and warps of {others} other CTA{'s' if others > 1 else ''}" if others else ""
-    here = _warps(row % per_cta for row in rows if row // per_cta == slot).capitalize()
+    here = _warps(warp % per_cta for warp in warps if warp // per_cta == slot).capitalize()
     return f"{here} of {scheduler.machine.cta_name(slot)}{more}"
 
 
-def _need(scheduler: Scheduler, key: object, row: int) -> _Need:
+def _need(scheduler: Scheduler, key: object, warp: int) -> _Need:
     machine = scheduler.machine
     if not isinstance(key, tuple):
         return _Need(f"missing: {key}")
@@ -143,22 +143,22 @@ def _need(scheduler: Scheduler, key: object, row: int) -> _Need:
             arrived, expected = scheduler.cluster_barriers.count(key[1])
             return _Need(f"barrier.cluster never completes: {arrived} of {expected} threads have arrived")
         case "registers" if machine.register_pool is not None:
-            return _Need(f"no warp gives back enough registers: {machine.register_pool.describe(row)}")
+            return _Need(f"no warp gives back enough registers: {machine.register_pool.describe(warp)}")
         case "mbarrier":
             barrier = machine.mbarriers[key[1]].get(key[2])
             if barrier is None:
                 return _Need(f"the mbarrier at {key[2]:#x} is gone", mbarrier=key[2])
-            return _Need(_state(barrier), _fix(barrier, row), key[2])
+            return _Need(_state(barrier), _fix(barrier, warp), key[2])
         case "tmem":
             return _Need(f"no warp frees {machine.tensor.describe(key[1])}")
         case _:
             return _Need(f"missing: {key}")
 
 
-def _fix(barrier: MBarrier, row: int) -> str:
+def _fix(barrier: MBarrier, warp: int) -> str:
     """Why a phase never completes, by what it still lacks."""
     account = barrier.account
-    if barrier.phase == 0 and not account.arrivals and not account.expected and row not in barrier.waits:
+    if barrier.phase == 0 and not account.arrivals and not account.expected and warp not in barrier.waits:
         return "wait with parity 1 if the stage is empty at first, else add the missing arrival"
     if barrier.pending:
         return "make the count of mbarrier.init the number of arrivals of a phase, or add the missing arrival"
@@ -172,15 +172,15 @@ def _blame_registers(scheduler: Scheduler) -> None:
     pool = scheduler.machine.register_pool
     for key, waiting in scheduler.warps.waits.items():
         if pool is not None and isinstance(key, tuple) and key[0] == "registers":
-            row, _, operation = waiting[0]
-            if excess := pool.excess(row, scheduler.warps.current == EXITED):
+            warp, _, operation = waiting[0]
+            if excess := pool.excess(warp, scheduler.warps.current == EXITED):
                 scheduler.machine.findings.report(
                     barriers.SETMAXNREG_BUDGET,
                     operation.statement,
                     summary=f"setmaxnreg (line {operation.statement.line}) waits for registers that never become free",
                     rule=excess,
                     fix="raise the counts of setmaxnreg.dec or lower those of setmaxnreg.inc",
-                    accesses=(_waiter(scheduler, operation.statement, row, None),),
+                    accesses=(_waiter(scheduler, operation.statement, warp, None),),
                     ends=True,
                     cause=causes.DEADLOCK,
                 )
@@ -210,15 +210,15 @@ def _state(barrier: MBarrier) -> str:
 
 def _awaited_mbarriers(scheduler: Scheduler) -> Iterator[tuple[int, MBarrier, int, Statement]]:
     """(CTA slot, object, warp that waits for it, its instruction)."""
-    for row in _spinning(scheduler) if scheduler.spinning else ():
-        if (polled := scheduler.machine.polled.get(row)) is not None:
-            yield polled.slot, polled.barrier, row, polled.statement
+    for warp in _spinning(scheduler) if scheduler.spinning else ():
+        if (polled := scheduler.machine.polled.get(warp)) is not None:
+            yield polled.slot, polled.barrier, warp, polled.statement
     for key, waiting in scheduler.warps.waits.items():
         if isinstance(key, tuple) and key[0] == "mbarrier":
             barrier = scheduler.machine.mbarriers[key[1]].get(key[2])
             if barrier is not None:
-                for row, _, operation in waiting:
-                    yield key[1], barrier, row, operation.statement
+                for warp, _, operation in waiting:
+                    yield key[1], barrier, warp, operation.statement
 
 
 def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
@@ -261,14 +261,14 @@ def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
 def _no_sender_left(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
     """Whether every warp of the CTA has exited or waits for this object, so that none issues the missing copy."""
     per_cta = scheduler.machine.warps_per_cta
-    waiting = {row for row, _, _ in scheduler.warps.waits.get(("mbarrier", slot, barrier.address), ())}
-    rows = range(slot * per_cta, (slot + 1) * per_cta)
-    return all(row in waiting or scheduler.warps.current[row] == EXITED for row in rows)
+    waiting = {warp for warp, _, _ in scheduler.warps.waits.get(("mbarrier", slot, barrier.address), ())}
+    warps = range(slot * per_cta, (slot + 1) * per_cta)
+    return all(warp in waiting or scheduler.warps.current[warp] == EXITED for warp in warps)
 
 
-def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, statement: Statement) -> None:
+def _blame_parity(scheduler: Scheduler, barrier: MBarrier, warp: int, statement: Statement) -> None:
     """The parity of a wait selects a later phase than the one after the warp's last wait."""
-    last, account = barrier.waits.get(row), barrier.account
+    last, account = barrier.waits.get(warp), barrier.account
     meant = last.phase + 1 if last is not None else 0
     if barrier.phase <= meant:
         return
@@ -279,7 +279,7 @@ def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, statement: 
     else:
         return
     findings = scheduler.machine.findings
-    waiter = findings.access("waiter", statement, row, space="shared", address=barrier.address, phase=barrier.phase)
+    waiter = findings.access("waiter", statement, warp, space="shared", address=barrier.address, phase=barrier.phase)
     findings.report(
         mbarriers.MBARRIER_PARITY,
         statement,

@@ -96,8 +96,8 @@ class Scheduler:
         machine.begin_clusters(residents, range(first, self._next_cluster))
         begun = np.array(residents, np.int64)[:, None]
         slots = (begun * clusters.size + np.arange(clusters.size)).ravel()
-        rows = begun * clusters.warps + np.arange(clusters.warps)
-        self.cluster_barriers.begin(residents, rows.ravel())
+        warps = begun * clusters.warps + np.arange(clusters.warps)
+        self.cluster_barriers.begin(residents, warps.ravel())
         clusters.ended[slots] = False
         self.left[slots] = machine.threads
         timeline = machine.timeline
@@ -106,17 +106,17 @@ class Scheduler:
             if late.any():
                 if not self._late:
                     timeline.last(self._begin_late)
-                self._late += list(rows[late])
-                rows = rows[~late]
-        if len(rows):
-            self.warps.begin(rows.ravel(), self.program.entry)
+                self._late += list(warps[late])
+                warps = warps[~late]
+        if len(warps):
+            self.warps.begin(warps.ravel(), self.program.entry)
 
     def _begin_late(self) -> None:
         """Late CTAs start: the effects of others are ordered before them, as they may be."""
         late, self._late = self._late, []
         self.machine.effects += 1
-        for rows in late:
-            self.warps.begin(rows, self.program.entry)
+        for warps in late:
+            self.warps.begin(warps, self.program.entry)
 
     def _cancel(self) -> int | None:
         """Cancel a cluster that has not begun (clusterlaunchcontrol); its number, None if there is none."""
@@ -176,10 +176,10 @@ class Scheduler:
         group.store(self.machine.present, np.asarray(False))
         self.warps.leave(group)
         if self.machine.convergence.any:
-            rows = set(group.indices.tolist())
-            for key in [key for key in self.warps.waits if isinstance(key, Wait) and key.row in rows]:
+            warps = set(group.indices.tolist())
+            for key in [key for key in self.warps.waits if isinstance(key, Wait) and key.warp in warps]:
                 self.warps.wake(key)
-        slots = self.machine.row_slot[group.indices]
+        slots = self.machine.cta_slot[group.indices]
         np.subtract.at(self.left, slots, group.active.sum(axis=1))
         if self.clusters.size > 1 or self.left[slots].any():  # else no warp is left to wait there
             self.cluster_barriers.leave(group)
@@ -252,8 +252,8 @@ class Scheduler:
             return ()
         running, group = self._operation, self._group
         here = running is not None and running.statement is statement and group is not None and group.size == 1
-        row = int(group.indices[0]) if here and group is not None else None
-        return (self.machine.findings.access("accessor", statement, row),)
+        warp = int(group.indices[0]) if here and group is not None else None
+        return (self.machine.findings.access("accessor", statement, warp),)
 
     @property
     def begun(self) -> int:
@@ -311,7 +311,7 @@ class Scheduler:
         """Run one block for a group."""
         machine = self.machine
         self.warps.steps += 1
-        self.warps.last_run[group.rows] = self.warps.steps
+        self.warps.last_run[group.warps] = self.warps.steps
         pc = int(self.warps.pc[group.indices[0], int(group.active[0].argmax())])
         block = self.code[pc]
         first = block.operations[0].statement if block.operations else None
@@ -360,9 +360,9 @@ class Scheduler:
     def _step_watched(self, group: Group) -> None:
         """Run one block, and note which warps poll: they have gone back and nothing has changed."""
         warps, effects = self.warps, self.machine.effects
-        before = warps.current[group.rows]
+        before = warps.current[group.warps]
         self._step(group)
-        warps.polling[group.rows] = (warps.current[group.rows] <= before) & (self.machine.effects == effects)
+        warps.polling[group.warps] = (warps.current[group.warps] <= before) & (self.machine.effects == effects)
 
     def _emit_issue(self, group: Group, acting: Group | None, operation: Operation) -> None:
         executes = np.zeros((group.size, 32), np.bool_)
@@ -392,14 +392,14 @@ class Scheduler:
         if not operation.reads:
             return
         machine = self.machine
-        for row in map(int, group.indices):
-            for load in tuple(machine.transfers.loads.get(row, ())):
+        for warp in map(int, group.indices):
+            for load in tuple(machine.transfers.loads.get(warp, ())):
                 if not load.registers.isdisjoint(operation.reads):
                     load.complete()
-                    machine.transfers.remove(row, load)
-                    machine.events.tensor_load_used(row, load)
-                    reader = machine.findings.access("reader", operation.statement, row, space="reg")
-                    writer = machine.findings.access("writer", load.statement, row, space="reg")
+                    machine.transfers.remove(warp, load)
+                    machine.events.tensor_load_used(warp, load)
+                    reader = machine.findings.access("reader", operation.statement, warp, space="reg")
+                    writer = machine.findings.access("writer", load.statement, warp, space="reg")
                     machine.findings.report(
                         tcgen05.MISSING_TCGEN05_WAIT,
                         operation.statement,
@@ -420,8 +420,8 @@ class Scheduler:
         if not self.warps.waits or self._waits_forever():
             return False
         for key in list(self.warps.waits):
-            for row, _, _ in self.warps.waits[key]:
-                self.warps.timed_out[row] = True
+            for warp, _, _ in self.warps.waits[key]:
+                self.warps.timed_out[warp] = True
             self.warps.wake(key)
         return True
 
@@ -432,8 +432,8 @@ class Scheduler:
             self._retries.restart()
         self._give_ups += 1
         again = self._retries.look(self.warps.last_run, self.warps.steps)
-        rows = {row for waiting in self.warps.waits.values() for row, _, _ in waiting}
-        return bool(again[sorted(rows)].all()) if not self.machine.reads_time else self._give_ups > _QUIET_STEPS
+        warps = {warp for waiting in self.warps.waits.values() for warp, _, _ in waiting}
+        return bool(again[sorted(warps)].all()) if not self.machine.reads_time else self._give_ups > _QUIET_STEPS
 
     def _release_parked(self) -> bool:
         """Run lanes of divergent warps whose first lanes are held, once."""

@@ -108,13 +108,13 @@ def _issue(
         _move(machine, shared, size, (offsets[active], sources[active], read[active]))
         machine.effects += 1
     works = [
-        machine.issue("cp.async", statement, int(machine.row_slot[row]), row, active[position].copy())
-        for position, row in enumerate(g.indices.tolist())
+        machine.issue("cp.async", statement, int(machine.cta_slot[warp]), warp, active[position].copy())
+        for position, warp in enumerate(g.indices.tolist())
     ]
     events.copies_issued(works, written, sources, read)
     for position, work in enumerate(works):
         made = Copy(work, done=at_once)
-        machine.copies.setdefault(work.row, WarpCopies()).add(made)
+        machine.copies.setdefault(work.warp, WarpCopies()).add(made)
         if at_once:
             events.work_completed(work)
         else:
@@ -129,8 +129,8 @@ def _queue(machine: Machine, made: Copy, shared: NDArray[np.uint8], where: _Lane
     def complete() -> None:
         _move(machine, shared, size, where)
         made.done = True
-        machine.copies[work.row].notice()
-        machine.wake(("cp.async", work.row))
+        machine.copies[work.warp].notice()
+        machine.wake(("cp.async", work.warp))
 
     machine.submit(work.slot, work.statement, complete, works=[work])
 
@@ -155,8 +155,8 @@ def _move(machine: Machine, shared: NDArray[np.uint8], size: int, lanes: _Lanes)
 def commit_group(op: async_copy.commit_group, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
         active = g.active
-        for position, row in enumerate(map(int, g.indices)):
-            g.machine.copies.setdefault(row, WarpCopies()).commit(active[position].copy())
+        for position, warp in enumerate(map(int, g.indices)):
+            g.machine.copies.setdefault(warp, WarpCopies()).commit(active[position].copy())
 
     return run
 
@@ -165,8 +165,8 @@ def _wait(pending: int, commits: bool) -> Blocking:
     def run(g: Group, scheduler: Scheduler) -> Passing:
         machine, active = g.machine, g.active
         passing = np.ones((g.size, 32), np.bool_)
-        for position, row in enumerate(map(int, g.indices)):
-            mine = machine.copies.get(row)
+        for position, warp in enumerate(map(int, g.indices)):
+            mine = machine.copies.get(warp)
             if mine is None:
                 continue
             if commits and mine.open:
@@ -178,9 +178,9 @@ def _wait(pending: int, commits: bool) -> Blocking:
                 continue
             signaled = [each_copy.work for each_copy in copies if each_copy.signaled]
             works = [each_copy.work for each_copy in copies if not each_copy.signaled]
-            machine.events.copies_awaited(row, works, signaled)
+            machine.events.copies_awaited(warp, works, signaled)
             mine.forget(awaited)
-        return lambda row: ("cp.async", row), None if passing.all() else passing
+        return lambda warp: ("cp.async", warp), None if passing.all() else passing
 
     return run
 
@@ -203,34 +203,34 @@ def arrive_when_done(op: mbarrier.cp_async_arrive, binder: Binder, statement: sy
 
     def run(g: Group) -> None:
         machine, active, addresses = g.machine, g.active, g.full(address(g))
-        for position, row in enumerate(map(int, g.indices)):
+        for position, warp in enumerate(map(int, g.indices)):
             for at in np.unique(addresses[position][active[position]]):
                 lanes = active[position] & (addresses[position] == at)
-                slot, offset = machine.clusters.locate(row, int(at), op.space)
-                barrier = machine.mbarrier(slot, offset, row, statement)
+                slot, offset = machine.clusters.locate(warp, int(at), op.space)
+                barrier = machine.mbarrier(slot, offset, warp, statement)
                 if not op.noinc:
                     barrier.pending += int(lanes.sum())
-                _arrive_later(machine, row, lanes, slot, barrier, statement)
+                _arrive_later(machine, warp, lanes, slot, barrier, statement)
 
     return run
 
 
 def _arrive_later(
-    machine: Machine, row: int, lanes: NDArray[np.bool_], slot: int, barrier: MBarrier, statement: syntax.Instruction
+    machine: Machine, warp: int, lanes: NDArray[np.bool_], slot: int, barrier: MBarrier, statement: syntax.Instruction
 ) -> None:
-    mine = machine.copies.setdefault(row, WarpCopies())
+    mine = machine.copies.setdefault(warp, WarpCopies())
     copies, signal = mine.of(lanes), Signal(statement, 0)
-    machine.events.copies_arrive_later(row, [each_copy.work for each_copy in copies], signal)
+    machine.events.copies_arrive_later(warp, [each_copy.work for each_copy in copies], signal)
     barrier.under_way.append(signal)
 
     def arrive() -> None:
         fresh = [each_copy for each_copy in copies if not each_copy.signaled]  # earlier arrivals signaled the others
-        machine.events.copies_arrive(row, [each_copy.work for each_copy in fresh])
+        machine.events.copies_arrive(warp, [each_copy.work for each_copy in fresh])
         for each_copy in fresh:
             each_copy.signaled = True
         machine.arrive_on(slot, barrier, signal, int(lanes.sum()))
 
     if all(each_copy.done for each_copy in copies):
-        machine.submit(int(machine.row_slot[row]), statement, arrive)
+        machine.submit(int(machine.cta_slot[warp]), statement, arrive)
     else:
         mine.when_done(copies, arrive)

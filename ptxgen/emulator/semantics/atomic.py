@@ -285,6 +285,6 @@ def reduce_async_release(
             def complete(part: Part = part, operand: _Words = operand) -> None:
                 change(part, type.bytes, 1, dtype, operation, associative, [operand], statement, order, reads=False)
 
-            g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
+            g.machine.submit(int(g.machine.cta_slot[part.group.indices[0]]), statement, complete)
 
     return run

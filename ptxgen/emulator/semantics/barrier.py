@@ -27,7 +27,7 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
 
     Lanes that come there only because all others wait are no error of their own if the launch ends as a deadlock.
     """
-    missing = g.machine.present[g.rows] & ~g.active
+    missing = g.machine.present[g.warps] & ~g.active
     if missing.any():
         position = int(missing.any(axis=1).argmax())
         here, present = g.active[position], g.machine.present[g.indices[position]]

@@ -73,13 +73,13 @@ def load(op: bulk.load, binder: Binder, statement: syntax.Instruction) -> Plain:
         machine = g.machine
         chosen = mask(g) if mask is not None else 0
         ignored = [side(g) for side in sides] or [0, 0]
-        for row, lane, (place, where, count, mbar, ranks, left, right) in each(
+        for warp, lane, (place, where, count, mbar, ranks, left, right) in each(
             g, destination(g), source(g), size(g), barrier(g), chosen, *ignored
         ):
             _require_size(count, "a bulk copy")
             if left > 15 or right > 15:
                 raise MemoryFault(BULK_IGNORE, f".ignore_oob with {left} bytes on the left and {right} on the right")
-            copies = destinations(machine, row, statement, place, mbar, ranks if mask is not None else None, op.dst)
+            copies = destinations(machine, warp, statement, place, mbar, ranks if mask is not None else None, op.dst)
             granules = _granules(machine, copies[0].offset, count, "a bulk copy")
             start = _global_offset(machine, where, count, "a bulk copy", before=left, after=right)
 
@@ -94,7 +94,7 @@ def load(op: bulk.load, binder: Binder, statement: syntax.Instruction) -> Plain:
                     machine.shared.data[copy.slot, copy.offset : copy.offset + count] = data
 
             heap = _whole_granules(start + left, start + count - right)
-            deliver(machine, row, lane, statement, copies, granules, count, "bulk copy", act, heap=heap)
+            deliver(machine, warp, lane, statement, copies, granules, count, "bulk copy", act, heap=heap)
 
     return run
 
@@ -110,10 +110,10 @@ def copy(op: bulk.copy | bulk.reduce_shared, binder: Binder, statement: syntax.I
 
     def run(g: Group) -> None:
         machine = g.machine
-        for row, lane, (place, where, count, mbar) in each(g, destination(g), source(g), size(g), barrier(g)):
+        for warp, lane, (place, where, count, mbar) in each(g, destination(g), source(g), size(g), barrier(g)):
             _require_size(count, f"a {what}")
-            slot, start = machine.clusters.locate(row, where, "shared::cta")
-            copies = destinations(machine, row, statement, place, mbar, None, "shared::cluster")
+            slot, start = machine.clusters.locate(warp, where, "shared::cta")
+            copies = destinations(machine, warp, statement, place, mbar, None, "shared::cluster")
             read = _granules(machine, start, count, f"a {what}")
             granules = _granules(machine, copies[0].offset, count, f"a {what}")
 
@@ -122,7 +122,7 @@ def copy(op: bulk.copy | bulk.reduce_shared, binder: Binder, statement: syntax.I
                 target = machine.shared.data[to.slot, to.offset : to.offset + count].view(word)
                 target[:] = given if combine is None else combine(target, given)
 
-            deliver(machine, row, lane, statement, copies, granules, count, what, act, source=(slot, read))
+            deliver(machine, warp, lane, statement, copies, granules, count, what, act, source=(slot, read))
 
     return run
 
@@ -149,9 +149,9 @@ def store(op: _Store | _Reduction, binder: Binder, statement: syntax.Instruction
     def run(g: Group) -> None:
         machine = g.machine
         values = destination(g), source(g), size(g), mask(g) if mask is not None else 0xFFFF
-        for row, lanes, (to, place, count, bits) in each_store(g, values, merge=combine is None):
+        for warp, lanes, (to, place, count, bits) in each_store(g, values, merge=combine is None):
             _require_size(count, f"a {what}")
-            slot, start = machine.clusters.locate(row, place, "shared::cta")
+            slot, start = machine.clusters.locate(warp, place, "shared::cta")
             granules = _granules(machine, start, count, f"a {what}")
             offset = _global_offset(machine, to, count, f"a {what}")
             keep = np.tile((bits >> np.arange(GRANULE) & 1).astype(np.bool_), count // GRANULE)
@@ -169,7 +169,7 @@ def store(op: _Store | _Reduction, binder: Binder, statement: syntax.Instruction
                     target[keep] = data[keep]
 
             heap = _whole_granules(offset, offset + count if keep.all() else offset)
-            keep_in_group(machine, row, lanes, statement, slot, granules, what, heap, read, write)
+            keep_in_group(machine, warp, lanes, statement, slot, granules, what, heap, read, write)
 
     return run
 
@@ -183,8 +183,8 @@ def prefetch(op: bulk.prefetch | bulk.applypriority, binder: Binder, statement: 
 @semantics(bulk.commit_group)
 def commit_group(op: bulk.commit_group, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
-        for row in g.indices:
-            g.machine.bulk_groups.commit(int(row))
+        for warp in g.indices:
+            g.machine.bulk_groups.commit(int(warp))
 
     return run
 
@@ -197,19 +197,19 @@ def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instructio
     def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         passing = np.ones((g.size, 32), np.bool_)
-        for position, row in enumerate(g.indices):
-            row, awaited = int(row), machine.bulk_groups.awaited(int(row), pending)
+        for position, warp in enumerate(g.indices):
+            warp, awaited = int(warp), machine.bulk_groups.awaited(int(warp), pending)
             if not all(store.done or (reads and store.read) for group in awaited for store in group):
                 passing[position] = False
                 continue
             for store in (store for group in awaited for store in group):
                 lanes = store.lanes & g.active[position]
                 if lanes.any():
-                    machine.events.work_awaited(row, lanes, [store.work], reads=reads)
+                    machine.events.work_awaited(warp, lanes, [store.work], reads=reads)
             if not pending:
-                machine.events.bulk_groups_awaited(row)
+                machine.events.bulk_groups_awaited(warp)
             if not reads:
-                machine.bulk_groups.retire(row, len(awaited))
-        return lambda row: ("bulk group", row), None if passing.all() else passing
+                machine.bulk_groups.retire(warp, len(awaited))
+        return lambda warp: ("bulk group", warp), None if passing.all() else passing
 
     return run

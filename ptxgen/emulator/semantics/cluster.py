@@ -92,7 +92,7 @@ def wait(op: cluster.wait, binder: Binder, statement: syntax.Instruction) -> Blo
             require_whole_warps(g, statement)
         passing = scheduler.cluster_barriers.passing(g, statement)
         clusters = g.machine.clusters
-        return lambda row: ("cluster", clusters.of(int(clusters.row_slot[row]))), None if passing.all() else passing
+        return lambda warp: ("cluster", clusters.of(int(clusters.cta_slot[warp]))), None if passing.all() else passing
 
     return run
 
@@ -105,11 +105,11 @@ def dependent_grids(op: cluster.griddepcontrol, binder: Binder, statement: synta
     def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         if waits and machine.waits_for_grids():
-            return lambda row: GRIDS_BEFORE, np.zeros((g.size, 32), np.bool_)
+            return lambda warp: GRIDS_BEFORE, np.zeros((g.size, 32), np.bool_)
         if waits:
             machine.events.grids_waited(g.indices)
         else:
-            machine.released.update(machine.cta_number[machine.row_slot[g.indices]].tolist())
+            machine.released.update(machine.cta_number[machine.cta_slot[g.indices]].tolist())
             machine.releases = True
         return None, None
 
@@ -127,10 +127,10 @@ def try_cancel(op: cluster.try_cancel, binder: Binder, statement: syntax.Instruc
 
     def run(g: Group) -> None:
         machine, clusters = g.machine, g.machine.clusters
-        for row, _, (place, mbar) in each(g, address(g), barrier(g)):
-            slot, offset = clusters.locate(row, place, op.space)
-            barrier_slot, barrier_offset = clusters.locate(row, mbar, op.space)
-            own = int(machine.row_slot[row])
+        for warp, _, (place, mbar) in each(g, address(g), barrier(g)):
+            slot, offset = clusters.locate(warp, place, op.space)
+            barrier_slot, barrier_offset = clusters.locate(warp, mbar, op.space)
+            own = int(machine.cta_slot[warp])
             if slot != own or barrier_slot != own:
                 raise MemoryFault(
                     registry.NOT_OWN_SHARED,
@@ -138,20 +138,20 @@ def try_cancel(op: cluster.try_cancel, binder: Binder, statement: syntax.Instruc
                     rule="Both addresses must be in the CTA's own shared memory",
                 )
             slots = list(clusters.slots(clusters.of(own))) if op.multicast else [own]
-            _request(machine, row, slots, offset, barrier_offset, statement)
+            _request(machine, warp, slots, offset, barrier_offset, statement)
 
     return run
 
 
 def _request(
-    machine: Machine, row: int, slots: list[int], offset: int, barrier: int, statement: syntax.Instruction
+    machine: Machine, warp: int, slots: list[int], offset: int, barrier: int, statement: syntax.Instruction
 ) -> None:
     """Queue the request; each slot gets the response at `offset`, and 16 bytes complete on its mbarrier."""
     machine.shared.require(offset, _RESPONSE, _RESPONSE, "clusterlaunchcontrol.try_cancel")
-    own, signal = int(machine.row_slot[row]), Signal(statement, _RESPONSE)
+    own, signal = int(machine.cta_slot[warp]), Signal(statement, _RESPONSE)
     for slot in slots:
-        machine.promise(slot, barrier, row, signal)
-    work = machine.issue("launch-control response", statement, own, row)
+        machine.promise(slot, barrier, warp, signal)
+    work = machine.issue("launch-control response", statement, own, warp)
     signal.operation = work.number
     machine.events.work_signals(work, signal, barrier)
     machine.events.response_issued(work, slots, np.array([offset // _RESPONSE]))

@@ -66,7 +66,7 @@ def carried(op: _Extended, binder: Binder, statement: syntax.Instruction) -> Pla
         x, y = x.view(unsigned), y.view(unsigned)
         if subtract:
             y = ~y
-        given = g.machine.carry[g.rows].astype(unsigned) if reads else np.array(subtract, unsigned)
+        given = g.machine.carry[g.warps].astype(unsigned) if reads else np.array(subtract, unsigned)
         if saturating:
             d(g, _saturated(x, y, given))
             return

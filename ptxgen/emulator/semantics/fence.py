@@ -94,12 +94,12 @@ def _publish(*, shared: bool, heap: bool) -> Plain:
 
     def run(g: Group) -> None:
         machine = g.machine
-        for row in g.indices.tolist() if shows_inits and machine.unfenced else ():
-            inits = machine.unfenced.pop(row, [])
+        for warp in g.indices.tolist() if shows_inits and machine.unfenced else ():
+            inits = machine.unfenced.pop(warp, [])
             for made in inits:
                 made.fenced = True
             if inits:
-                machine.events.mbarrier_init_fence(row, inits)
+                machine.events.mbarrier_init_fence(warp, inits)
         if shared or heap:
             machine.events.proxy_fence(g.indices, g.active, shared=shared, heap=heap)
 

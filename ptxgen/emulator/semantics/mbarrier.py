@@ -60,7 +60,7 @@ _MOST_ARRIVALS = {"v0": 2**20 - 1, "v1": 511}
 
 
 def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """(row, lane, values) of every active lane, in order."""
+    """(warp, lane, values) of every active lane, in order."""
     full = [g.full(value) for value in values]
     for position, lane in np.argwhere(g.active):
         yield int(g.indices[position]), int(lane), tuple(int(value[position, lane]) for value in full)
@@ -76,8 +76,8 @@ def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Pl
     def run(g: Group) -> None:
         machine = g.machine
         new: set[int] = set()
-        for row, _, (place, expected) in each(g, address(g), count(g)):
-            slot, offset = machine.clusters.locate(row, place, op.space)
+        for warp, _, (place, expected) in each(g, address(g), count(g)):
+            slot, offset = machine.clusters.locate(warp, place, op.space)
             machine.shared.require(offset, 8, 8, "mbarrier.init")
             if not 1 <= expected <= most:
                 raise MemoryFault(
@@ -87,9 +87,9 @@ def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Pl
                 )
             if offset in machine.mbarriers[slot]:
                 earlier = machine.mbarriers[slot][offset]
-                if id(earlier) in new and (earlier.made_by, earlier.expected) == (row, expected):
+                if id(earlier) in new and (earlier.made_by, earlier.expected) == (warp, expected):
                     access = machine.findings.access(
-                        "initializer", statement, row, slot=slot, space="shared", address=offset
+                        "initializer", statement, warp, slot=slot, space="shared", address=offset
                     )
                     machine.findings.report(
                         mbarriers.MBARRIER_REINITIALIZED,
@@ -102,7 +102,7 @@ def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Pl
                     )
                     continue
                 access = machine.findings.access(
-                    "initializer", statement, row, slot=slot, space="shared", address=offset
+                    "initializer", statement, warp, slot=slot, space="shared", address=offset
                 )
                 first = machine.findings.access(
                     "initializer", earlier.statement, earlier.made_by, slot=slot, space="shared", address=offset
@@ -116,12 +116,12 @@ def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Pl
                     accesses=(access, first),
                 )
             called, _ = machine.names.name("shared", offset)
-            made = MBarrier(offset, expected, expected, row, statement, layout, called=called)
-            machine.events.mbarrier_initialized(row, slot, made)
+            made = MBarrier(offset, expected, expected, warp, statement, layout, called=called)
+            machine.events.mbarrier_initialized(warp, slot, made)
             new.add(id(made))
             machine.mbarriers[slot][offset] = made
             machine.ended_mbarriers[slot].pop(offset, None)
-            machine.unfenced.setdefault(row, []).append(made)
+            machine.unfenced.setdefault(warp, []).append(made)
             machine.effects += 1
 
     return run
@@ -133,25 +133,25 @@ def invalidate(op: mbarrier.inval, binder: Binder, statement: syntax.Instruction
 
     def run(g: Group) -> None:
         machine = g.machine
-        for row, _, (place,) in each(g, address(g)):
-            slot, offset = machine.clusters.locate(row, place, op.space)
-            barrier = machine.mbarrier(slot, offset, row, statement)
+        for warp, _, (place,) in each(g, address(g)):
+            slot, offset = machine.clusters.locate(warp, place, op.space)
+            barrier = machine.mbarrier(slot, offset, warp, statement)
             machine.ended_mbarriers[slot][offset] = machine.mbarriers[slot].pop(offset)
             barrier.ended_by = statement
-            machine.events.mbarrier_invalidated(row, slot, barrier, statement)
+            machine.events.mbarrier_invalidated(warp, slot, barrier, statement)
             machine.effects += 1
 
     return run
 
 
 def _awaited(
-    machine: Machine, slot: int, offset: int, row: int, parity: int, statement: syntax.Instruction
+    machine: Machine, slot: int, offset: int, warp: int, parity: int, statement: syntax.Instruction
 ) -> MBarrier:
     """The object that a warp waits on; an invalidated one if the phase was complete before."""
     ended = machine.ended_mbarriers[slot].get(offset)
     if ended is None or not ended.parity_done(parity):
-        return machine.mbarrier(slot, offset, row, statement)
-    machine.events.ended_mbarrier_waited(row, ended, statement)
+        return machine.mbarrier(slot, offset, warp, statement)
+    machine.events.ended_mbarrier_waited(warp, ended, statement)
     return ended
 
 
@@ -185,12 +185,12 @@ class _Use:
     relaxed: bool = False
     scope: str | None = None
 
-    def apply(self, machine: Machine, row: int, slot: int, offset: int, amount: int, count: int) -> int:
+    def apply(self, machine: Machine, warp: int, slot: int, offset: int, amount: int, count: int) -> int:
         """Do it; the object's state before."""
-        barrier = machine.mbarrier(slot, offset, row, self.statement)
+        barrier = machine.mbarrier(slot, offset, warp, self.statement)
         before = state_of(barrier)
         machine.events.mbarrier_updated(
-            row,
+            warp,
             slot,
             barrier,
             self.statement,
@@ -210,7 +210,7 @@ class _Use:
             barrier.last_arrival = self.statement
         if self.no_complete and not barrier.pending and not barrier.tx:
             arrival = machine.findings.access(
-                "arriver", self.statement, row, slot=slot, space="shared", address=offset, phase=barrier.phase
+                "arriver", self.statement, warp, slot=slot, space="shared", address=offset, phase=barrier.phase
             )
             machine.findings.report(
                 mbarriers.MBARRIER_NO_COMPLETE,
@@ -231,19 +231,19 @@ def _bind(op: _Tx | _ArriveTx | _Arrive, binder: Binder, use: _Use) -> Plain:
     def run(g: Group) -> None:
         machine, clusters = g.machine, g.machine.clusters
         states = np.zeros((g.size, 32), np.uint64)
-        position, lanes = {int(row): index for index, row in enumerate(g.indices)}, bits_of(g.active)
+        position, lanes = {int(warp): index for index, warp in enumerate(g.indices)}, bits_of(g.active)
         begun: set[int] = set()  # the lanes of a warp arrive together
         sizes, counts = size(g) if size is not None else 0, count(g) if count is not None else 1
         masks = mask(g) if mask is not None else 0
-        for row, lane, (place, amount, arrivals, named) in each(g, address(g), sizes, counts, masks):
-            slot, offset = clusters.locate(row, place, use.space)
-            if row not in begun:
-                begun.add(row)
+        for warp, lane, (place, amount, arrivals, named) in each(g, address(g), sizes, counts, masks):
+            slot, offset = clusters.locate(warp, place, use.space)
+            if warp not in begun:
+                begun.add(warp)
                 machine.events.mbarriers_updated(
-                    row, int(lanes[position[row]]), slot, use.statement, arrives=use.arrives, relaxed=use.relaxed
+                    warp, int(lanes[position[warp]]), slot, use.statement, arrives=use.arrives, relaxed=use.relaxed
                 )
             for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
-                states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)
+                states[position[warp], lane] = use.apply(machine, warp, each_slot, offset, amount, arrivals)
                 machine.settle(each_slot, machine.mbarriers[each_slot][offset])
         if state is not None:
             state(g, states)
@@ -290,10 +290,10 @@ def check_layout(op: mbarrier.check_layout, binder: Binder, statement: syntax.In
 
     def run(g: Group) -> None:
         found = np.zeros((g.size, 32), np.bool_)
-        position = {int(row): index for index, row in enumerate(g.indices)}
-        for row, lane, (place,) in each(g, address(g)):
-            barrier = g.machine.mbarrier(*g.machine.clusters.locate(row, place, op.space), row, statement)
-            found[position[row], lane] = barrier.layout == op.layout
+        position = {int(warp): index for index, warp in enumerate(g.indices)}
+        for warp, lane, (place,) in each(g, address(g)):
+            barrier = g.machine.mbarrier(*g.machine.clusters.locate(warp, place, op.space), warp, statement)
+            found[position[warp], lane] = barrier.layout == op.layout
         p(g, found)
 
     return run
@@ -302,7 +302,7 @@ def check_layout(op: mbarrier.check_layout, binder: Binder, statement: syntax.In
 def _tested(
     op: _Wait, binder: Binder, statement: syntax.Instruction
 ) -> Callable[[Group], tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, int]]]:
-    """Which lanes find their phase complete, which may wait for it, and the offset of the object that each row awaits.
+    """Which lanes find their phase complete, which may wait for it, and the offset of the object that each warp awaits.
 
     A copy that fails ends the kernel, so there is never a report, and conditional phases complete as primary ones do.
     """
@@ -321,30 +321,30 @@ def _tested(
         offset_of: dict[int, int] = {}
         places, phases = g.full(address(g)), g.full(wanted(g))
         active = g.active
-        for position, row in enumerate(g.indices):
-            row, lanes = int(row), active[position]
+        for position, warp in enumerate(g.indices):
+            warp, lanes = int(warp), active[position]
             # Lanes of a warp nearly always test the same.
             for place, phase in set(
                 zip(places[position][lanes].tolist(), phases[position][lanes].tolist(), strict=True)
             ):
-                slot, offset = machine.clusters.locate(row, place, op.space)
+                slot, offset = machine.clusters.locate(warp, place, op.space)
                 parity = phase & 1 if by_parity else phase >> 63
-                barrier = _awaited(machine, slot, offset, row, parity, statement)
+                barrier = _awaited(machine, slot, offset, warp, parity, statement)
                 if reads_report and barrier.layout == "v0":
                     raise Unmodelled("the report of an mbarrier of layout v0, which keeps none,")
                 asking = lanes & (places[position] == place) & (phases[position] == phase)
                 if not barrier.parity_done(parity):
-                    machine.polled[row] = Polled(slot, barrier, statement)
-                    machine.events.mbarrier_polled(row, barrier, statement)
+                    machine.polled[warp] = Polled(slot, barrier, statement)
+                    machine.events.mbarrier_polled(warp, barrier, statement)
                     # Of lanes that wait for different objects some give up at once, as they may.
-                    if offset_of.setdefault(row, offset) == offset:
+                    if offset_of.setdefault(warp, offset) == offset:
                         wait[position] |= asking
                 else:
-                    machine.polled.pop(row, None)
+                    machine.polled.pop(warp, None)
                     done[position] |= asking
-                    barrier.waited(row, statement)
+                    barrier.waited(warp, statement)
                     machine.events.mbarrier_waited(
-                        row,
+                        warp,
                         asking,
                         barrier,
                         statement,
@@ -381,9 +381,9 @@ def try_wait(
     def run(g: Group, scheduler: Scheduler) -> Passing:
         done, waiting, offset_of = tested(g)
         p(g, done)
-        passing = ~waiting | scheduler.warps.timed_out[g.rows][:, None]
-        scheduler.warps.timed_out[g.rows] = False
-        key = lambda row: ("mbarrier", int(g.machine.row_slot[row]), offset_of[row])  # noqa: E731
+        passing = ~waiting | scheduler.warps.timed_out[g.warps][:, None]
+        scheduler.warps.timed_out[g.warps] = False
+        key = lambda warp: ("mbarrier", int(g.machine.cta_slot[warp]), offset_of[warp])  # noqa: E731
         return key, None if (passing | ~g.active).all() else passing
 
     return run

@@ -121,14 +121,14 @@ def fill(op: memory.st_bulk | memory.st_bulk_32, binder: Binder, statement: synt
             if not part.space.startswith("shared"):
                 raise MemoryFault(NOT_SHARED, f"st.bulk accesses .{part.space} memory")
             for position, lane in np.argwhere(part.group.active):
-                row, start = int(part.group.indices[position]), int(part.addresses[position, lane])
-                _zero(machine, row, int(lane), start, int(sizes[part.chosen][position, lane]), statement)
+                warp, start = int(part.group.indices[position]), int(part.addresses[position, lane])
+                _zero(machine, warp, int(lane), start, int(sizes[part.chosen][position, lane]), statement)
 
     return run
 
 
-def _zero(machine: Machine, row: int, lane: int, address: int, size: int, statement: syntax.Instruction) -> None:
-    slot, start = machine.clusters.locate(row, address, "shared")
+def _zero(machine: Machine, warp: int, lane: int, address: int, size: int, statement: syntax.Instruction) -> None:
+    slot, start = machine.clusters.locate(warp, address, "shared")
     if size % _BULK_GRANULE:
         raise MemoryFault(
             BULK_SIZE,
@@ -139,7 +139,7 @@ def _zero(machine: Machine, row: int, lane: int, address: int, size: int, statem
     machine.shared.data[slot, start : start + size] = 0
     machine.effects += 1
     if size:
-        machine.events.block_stored(row, lane, slot, start, size, statement)
+        machine.events.block_stored(warp, lane, slot, start, size, statement)
 
 
 # Asynchronous stores.
@@ -198,6 +198,6 @@ def store_async_release(
             def complete(part: Part = part, held: list[NDArray[Any]] = held) -> None:
                 store_words(part.group, part.space, part.addresses, dtype, held, statement, order=order)
 
-            g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
+            g.machine.submit(int(g.machine.cta_slot[part.group.indices[0]]), statement, complete)
 
     return run

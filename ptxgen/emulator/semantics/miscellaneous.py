@@ -37,22 +37,22 @@ def set_registers(op: miscellaneous.setmaxnreg, binder: Binder, statement: synta
                 summary="ptxas ignores setmaxnreg here",
                 rule="No directive says how many registers a thread begins with",
             )
-            return lambda row: None, None
-        for position, row in enumerate(map(int, g.indices)):
-            if (count < pool.count[row]) if raises else (count > pool.count[row]):
-                access = machine.findings.access("accessor", statement, row)
+            return lambda warp: None, None
+        for position, warp in enumerate(map(int, g.indices)):
+            if (count < pool.count[warp]) if raises else (count > pool.count[warp]):
+                access = machine.findings.access("accessor", statement, warp)
                 machine.findings.report(
                     barriers.SETMAXNREG_DIRECTION,
                     statement,
-                    summary=f"{access} requests {count} registers in a warp that has {pool.count[row]}",
+                    summary=f"{access} requests {count} registers in a warp that has {pool.count[warp]}",
                     accesses=(access,),
                 )
-            passing[position] = pool.change(row, count)
+            passing[position] = pool.change(warp, count)
             if passing[position].any():
                 machine.effects += 1
-                machine.events.registers_set(row, statement, count)
-                machine.wake(("registers", int(machine.row_slot[row])))
-        return lambda row: ("registers", int(machine.row_slot[row])), None if passing.all() else passing
+                machine.events.registers_set(warp, statement, count)
+                machine.wake(("registers", int(machine.cta_slot[warp])))
+        return lambda warp: ("registers", int(machine.cta_slot[warp])), None if passing.all() else passing
 
     return run
 
@@ -72,7 +72,7 @@ def stop(op: miscellaneous.trap | miscellaneous.brkpt, binder: Binder, statement
 
     def run(g: Group) -> None:
         warp = int(g.indices[0]) % g.machine.warps_per_cta
-        slot = int(g.machine.row_slot[g.indices[0]])
+        slot = int(g.machine.cta_slot[g.indices[0]])
         raise MemoryFault(
             calls.TRAP, f"warp {warp} of {g.machine.cta_name(slot)} reached {statement.opcode}", rule="", fix=""
         )

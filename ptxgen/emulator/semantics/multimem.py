@@ -107,6 +107,6 @@ def operate_async(op: multimem.st_async | multimem.red_async, binder: Binder, st
                 operand = held[part.group.active][:, None].view(dtype)
                 change(part, type.bytes, 1, dtype, np.add, True, [operand], statement, order, reads=False)
 
-            g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
+            g.machine.submit(int(g.machine.cta_slot[part.group.indices[0]]), statement, complete)
 
     return run

@@ -22,7 +22,7 @@ def allocate(op: stack.alloca, binder: Binder, statement: syntax.Instruction) ->
 
     def run(g: Group) -> None:
         held = g.machine.stack
-        first = held.pointer[g.rows]
+        first = held.pointer[g.warps]
         start = (first + (align - 1)) & -align
         wanted = g.full(size(g)).astype(np.int64)
         held.extend(g, start + wanted - first)
@@ -34,7 +34,7 @@ def allocate(op: stack.alloca, binder: Binder, statement: syntax.Instruction) ->
 @semantics(stack.stacksave)
 def save(op: stack.stacksave, binder: Binder, statement: syntax.Instruction) -> Plain:
     d = binder.destination(op.d, op.type)
-    return lambda g: d(g, g.machine.stack.pointer[g.rows].astype(np.uint64))
+    return lambda g: d(g, g.machine.stack.pointer[g.warps].astype(np.uint64))
 
 
 @semantics(stack.stackrestore)
@@ -44,7 +44,7 @@ def restore(op: stack.stackrestore, binder: Binder, statement: syntax.Instructio
     def run(g: Group) -> None:
         held = g.machine.stack
         to = g.full(a(g)).astype(np.int64)
-        wrong = ((to < held.frame[g.rows]) | (to > held.pointer[g.rows])) & g.active
+        wrong = ((to < held.frame[g.warps]) | (to > held.pointer[g.warps])) & g.active
         if wrong.any():
             raise MemoryFault(
                 calls.BAD_STACK_POINTER,

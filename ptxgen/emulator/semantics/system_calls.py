@@ -33,11 +33,11 @@ _WIDTHS = {"hh": 1, "h": 2, "l": 8, "ll": 8, "j": 8, "z": 8, "t": 8}
 class Lane:
     """A thread that calls the system, and how it reads memory."""
 
-    def __init__(self, machine: Machine, row: int, lane: int) -> None:
+    def __init__(self, machine: Machine, warp: int, lane: int) -> None:
         self.machine = machine
         mask = np.zeros((1, 32), np.bool_)
         mask[0, lane] = True
-        self._group, self._lane = Group(machine, np.array([row]), mask), lane
+        self._group, self._lane = Group(machine, np.array([warp]), mask), lane
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes at a generic address. Raises MemoryFault."""

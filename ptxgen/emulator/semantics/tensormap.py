@@ -54,17 +54,17 @@ def replace(op: _Replace, binder: Binder, statement: syntax.Instruction) -> Plai
     def run(g: Group) -> None:
         machine = g.machine
         machine.effects += 1
-        for row, lane, (place, number) in each(g, address(g), value(g)):
+        for warp, lane, (place, number) in each(g, address(g), value(g)):
             if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
-                slot, offset = machine.clusters.locate(row, place, op.space)
+                slot, offset = machine.clusters.locate(warp, place, op.space)
                 machine.shared.require(offset, MAP_BYTES, MAP_ALIGNMENT, "tensormap.replace")
-                machine.events.tensormap_changes(row, lane, slot, offset, statement)
+                machine.events.tensormap_changes(warp, lane, slot, offset, statement)
                 data = machine.shared.data[slot, offset : offset + MAP_BYTES]
             else:
                 data = _global_bytes(machine, place, "tensormap.replace")
-                machine.events.tensormap_changes(row, lane, None, place, statement)
+                machine.events.tensormap_changes(warp, lane, None, place, statement)
             if op.field == "global_stride" and number % STRIDE_UNIT:
-                issuer = machine.findings.access("issuer", statement, row, lanes=1 << lane)
+                issuer = machine.findings.access("issuer", statement, warp, lanes=1 << lane)
                 machine.findings.report(
                     ILLEGAL_TENSORMAP,
                     statement,
@@ -90,14 +90,14 @@ def publish(op: tensormap.cp_fenceproxy, binder: Binder, statement: syntax.Instr
         machine = g.machine
         machine.effects += 1
         done: set[tuple[int, int, int]] = set()
-        for row, _, (to, place) in each(g, destination(g), source(g)):
-            if (row, to, place) in done:
+        for warp, _, (to, place) in each(g, destination(g), source(g)):
+            if (warp, to, place) in done:
                 continue
-            done.add((row, to, place))
-            slot, offset = machine.clusters.locate(row, place, "shared::cta")
+            done.add((warp, to, place))
+            slot, offset = machine.clusters.locate(warp, place, "shared::cta")
             machine.shared.require(offset, MAP_BYTES, MAP_ALIGNMENT, "tensormap.cp_fenceproxy from shared memory")
             data = _global_bytes(machine, to, "tensormap.cp_fenceproxy to global memory")
-            machine.events.tensormap_publishes(row, slot, offset, to, statement)
+            machine.events.tensormap_publishes(warp, slot, offset, to, statement)
             data[:] = machine.shared.data[slot, offset : offset + MAP_BYTES]
 
     return run

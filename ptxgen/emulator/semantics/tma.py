@@ -60,7 +60,7 @@ def decode(data: bytes) -> TiledMap | Im2colMap:
         raise MemoryFault(ILLEGAL_TENSORMAP, problems, rule="The copy requires a legal tensormap") from error
 
 
-def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> TiledMap | Im2colMap:
+def tensormap_at(machine: Machine, warp: int, address: int, statement: syntax.Instruction) -> TiledMap | Im2colMap:
     """The tensormap at a generic address, in the kernel's parameters or in global memory, as a warp's copy reads it."""
     if address % 64:
         raise MemoryFault(
@@ -75,21 +75,21 @@ def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Ins
         return decode(machine.parameters[offset : offset + 128].tobytes())
     machine.memory.require_mapped(np.array([address - HEAP_BASE, address - HEAP_BASE + 127]), "the tensormap")
     data = machine.memory.view(address, 128).tobytes()
-    machine.events.tensormap_used(row, address, data, statement)
+    machine.events.tensormap_used(warp, address, data, statement)
     return decode(data)
 
 
 def box_of(
     machine: Machine,
     op: _Load | _Store,
-    row: int,
+    warp: int,
     address: int,
     coords: Sequence[int],
     offsets: Sequence[int],
     statement: syntax.Instruction,
 ) -> Box:
     """The box that an instruction copies, by the tensormap at `address`. Raises MemoryFault where the two mismatch."""
-    tensormap, mode = tensormap_at(machine, row, address, statement), op.load_mode or "tile"
+    tensormap, mode = tensormap_at(machine, warp, address, statement), op.load_mode or "tile"
     required = "im2col" if mode.startswith("im2col") else "tiled"
     if tensormap.mode != required:
         raise MemoryFault(
@@ -148,12 +148,12 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
         machine = g.machine
         values = [value(g) for value in (*coordinates, *offsets)]
         chosen = mask(g) if mask is not None else 0
-        for row, lane, (place, where, mbar, ranks, *numbers) in each(
+        for warp, lane, (place, where, mbar, ranks, *numbers) in each(
             g, destination(g), map_address(g), barrier(g), chosen, *values
         ):
-            box = box_of(machine, op, row, where, numbers[:count], numbers[count:], statement)
+            box = box_of(machine, op, warp, where, numbers[:count], numbers[count:], statement)
             copies = destinations(
-                machine, row, statement, place, mbar, ranks if mask is not None else None, op.dst, op.cta_group or 1
+                machine, warp, statement, place, mbar, ranks if mask is not None else None, op.dst, op.cta_group or 1
             )
             granules = _aligned(machine, box, copies[0].offset)
 
@@ -163,7 +163,7 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
                     box.put(machine.shared.data[copy.slot], granules, data)
 
             size, swizzle, heap = box.bytes, box.tensormap.swizzle, box.heap_granules()
-            deliver(machine, row, lane, statement, copies, granules, size, "tensor copy", act, swizzle, heap=heap)
+            deliver(machine, warp, lane, statement, copies, granules, size, "tensor copy", act, swizzle, heap=heap)
 
     return run
 
@@ -177,8 +177,8 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
 
     def run(g: Group) -> None:
         values = [source(g), map_address(g), *(coordinate(g) for coordinate in coordinates)]
-        for row, lanes, (place, where, *coords) in each_store(g, values, merge=reduction is None):
-            _issue_store(g.machine, op, row, lanes, statement, where, coords, place, reduction)
+        for warp, lanes, (place, where, *coords) in each_store(g, values, merge=reduction is None):
+            _issue_store(g.machine, op, warp, lanes, statement, where, coords, place, reduction)
 
     return run
 
@@ -186,7 +186,7 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
 def _issue_store(
     machine: Machine,
     op: _Store,
-    row: int,
+    warp: int,
     lanes: NDArray[np.bool_],
     statement: syntax.Instruction,
     where: int,
@@ -202,8 +202,8 @@ def _issue_store(
             f"the tensor store has coordinates {tuple(coords)}",
             rule="The coordinates of a tensor store must not be negative",
         )
-    slot, start = machine.clusters.locate(row, place, "shared::cta")
-    box = box_of(machine, op, row, where, coords, [], statement)
+    slot, start = machine.clusters.locate(warp, place, "shared::cta")
+    box = box_of(machine, op, warp, where, coords, [], statement)
     granules = _aligned(machine, box, start)
     tensormap = box.tensormap
     if tensormap.swizzle.endswith("_flip_8B") or tensormap.dtype == "16u4_align16b":
@@ -228,7 +228,7 @@ def _issue_store(
     what = "tensor store" if combine is None else "tensor reduction"
     keep_in_group(
         machine,
-        row,
+        warp,
         lanes,
         statement,
         slot,

@@ -42,7 +42,7 @@ def _together(
     sources: Sequence[Reader],
     writers: Sequence[Writer | None],
     compute: Compute,
-    converged: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = lambda machine, rows, active, masks: None,
+    converged: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = lambda machine, indices, active, masks: None,
 ) -> Blocking:
     """A blocking instruction at which the lanes of a mask converge: `compute` makes results of their `sources`.
 
@@ -52,8 +52,8 @@ def _together(
     mask = binder.source(op.mask, "u32")
     name, signature = op.form.opcode, op.opcode_text
 
-    def key(row: int) -> object:
-        return Wait(name, row)
+    def key(index: int) -> object:
+        return Wait(name, index)
 
     def write(g: Group, results: Arrays) -> None:
         for writer, result in zip(writers, results, strict=True):
@@ -69,7 +69,7 @@ def _together(
             write(g, compute(active, named, operands))
             return key, None
         masks = g.full(named, np.uint32)
-        present = g.machine.present[g.rows]
+        present = g.machine.present[g.indices]
         outside = active & ((masks & _BITS) == 0)
         if outside.any():
             masks = np.where(outside, masks | _BITS, masks)
@@ -85,17 +85,17 @@ def _together(
         """Warp by warp: some lanes are elsewhere, or have waited here."""
         convergence, passing = g.machine.convergence, np.zeros((g.size, 32), np.bool_)
         collected: Arrays = []
-        for position, row in enumerate(g.indices.tolist()):
+        for position, index in enumerate(g.indices.tolist()):
 
-            def computed(active: _Flags, masks: _Masks, operands: Arrays, row: int = row) -> Arrays:
-                converged(g.machine, np.array([row]), active, masks)
+            def computed(active: _Flags, masks: _Masks, operands: Arrays, index: int = index) -> Arrays:
+                converged(g.machine, np.array([index]), active, masks)
                 return compute(active, masks, operands)
 
             going, results = convergence.exchange(
-                row,
+                index,
                 signature,
                 g.active[position],
-                g.machine.present[row],
+                g.machine.present[index],
                 masks[position],
                 [each[position] for each in operands],
                 computed,
@@ -105,7 +105,7 @@ def _together(
                 collected = collected or [np.zeros((g.size, 32), each.dtype) for each in results]
                 for whole, each in zip(collected, results, strict=True):
                     whole[position] = each
-                scheduler.warps.wake(Wait(name, row))
+                scheduler.warps.wake(Wait(name, index))
         part = g.narrowed(passing)
         if part is not None:
             kept = np.isin(g.indices, part.indices)
@@ -118,22 +118,22 @@ def _together(
 
 @semantics(barrier.bar_warp_sync, kind="blocking")
 def synchronize(op: barrier.bar_warp_sync, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    def converged(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
+    def converged(machine: Machine, indices: NDArray[np.int64], active: _Flags, masks: Any) -> None:
         events = machine.events
         if np.ndim(masks) == 0:
-            events.lanes_converge(rows)
+            events.lanes_converge(indices)
             return
         if not events.observes("lane_groups_converge"):
             return
-        left_out = bits_of(machine.present[rows])[:, None] & ~masks
+        left_out = bits_of(machine.present[indices])[:, None] & ~masks
         narrow = (active & (left_out != 0)).any(axis=1)
         if not narrow.all():
-            events.lanes_converge(rows[~narrow])
+            events.lanes_converge(indices[~narrow])
         for position in np.flatnonzero(narrow):
             here = active[position]
             members = bits_of(here)
             events.lane_groups_converge(
-                int(rows[position]), [int(mask & members) for mask in np.unique(masks[position][here])]
+                int(indices[position]), [int(mask & members) for mask in np.unique(masks[position][here])]
             )
 
     return _together(op, binder, statement, (), (), lambda active, masks, operands: [], converged)

@@ -149,8 +149,8 @@ def _fetch(machine: Machine, slots: NDArray[np.int64], chunks: Chunks, major: Ma
 @lru_cache(maxsize=128)
 def _to_registers(n: int, bits: int) -> NDArray[np.int64]:
     """Element numbers of an accumulator [64, n] in the order [registers, 128 threads, elements]."""
-    row, column = wgmma_accumulator_fragment(n, bits)
-    return np.ascontiguousarray((row * n + column).transpose(1, 0, 2))
+    warp, column = wgmma_accumulator_fragment(n, bits)
+    return np.ascontiguousarray((warp * n + column).transpose(1, 0, 2))
 
 
 @lru_cache(maxsize=128)
@@ -165,10 +165,10 @@ def _a_from_registers(bits: int) -> NDArray[np.int64]:
     return inverse(wgmma_a_fragment(bits), _ROWS, _DEPTH // bits)
 
 
-def _read(registers: _Words, rows: NDArray[np.int64], bits: int, places: NDArray[np.int64]) -> NDArray[Any]:
+def _read(registers: _Words, warps: NDArray[np.int64], bits: int, places: NDArray[np.int64]) -> NDArray[Any]:
     """The elements of a matrix in the registers of some warpgroups: [warpgroups, 64, columns]."""
-    words = np.stack([register[rows] for register in registers], axis=-1).reshape(len(rows), WARPGROUP, -1)
-    elements = matrix_multiply.split(words, bits).reshape(len(rows), -1)
+    words = np.stack([register[warps] for register in registers], axis=-1).reshape(len(warps), WARPGROUP, -1)
+    elements = matrix_multiply.split(words, bits).reshape(len(warps), -1)
     return np.ascontiguousarray(elements[:, places])
 
 
@@ -226,42 +226,42 @@ class _Multiply:
     def run(self, g: Group, scheduler: Scheduler) -> Passing:
         machine, warpgroups = g.machine, g.machine.warpgroups
         require_whole_warps(g, self.statement)
-        rows, present = warpgroups.members(g.indices, "wgmma.mma_async")
+        warps, present = warpgroups.members(g.indices, "wgmma.mma_async")
         if present.all() and not warpgroups.issuing:
-            self._issue(g, rows)
-            return lambda row: None, None
+            self._issue(g, warps)
+            return lambda warp: None, None
         passing, complete = warpgroups.converge(g.indices, self.statement)
         if len(complete):
             self._issue(Group(machine, complete.ravel(), None), complete)
             for first in complete[:, 0]:
                 machine.wake(Arrival(int(first), "wgmma.mma_async"))
         if passing.all():
-            return lambda row: None, None
+            return lambda warp: None, None
         return (
-            lambda row: Arrival(row - row % machine.warps_per_cta % 4, "wgmma.mma_async"),
+            lambda warp: Arrival(warp - warp % machine.warps_per_cta % 4, "wgmma.mma_async"),
             np.broadcast_to(passing[:, None], (g.size, 32)),
         )
 
-    def _issue(self, g: Group, rows: NDArray[np.int64]) -> None:
-        """Queue the MMAs of whole warpgroups, `rows` [n, 4]."""
+    def _issue(self, g: Group, warps: NDArray[np.int64]) -> None:
+        """Queue the MMAs of whole warpgroups, `warps` [n, 4]."""
         machine = g.machine
         readers = (self.b_descriptor, self.scale_d, self.a_descriptor)
-        values = [g.full(reader(g)).reshape(*rows.shape, 32) for reader in readers if reader is not None]
+        values = [g.full(reader(g)).reshape(*warps.shape, 32) for reader in readers if reader is not None]
         if machine.findings.checks:
             _uniform(values, machine, self.statement)
-            machine.warpgroups.issue(rows.ravel(), self.accumulator, self.input, self.shape.n, self.statement)
-        for warpgroup in rows.tolist():
+            machine.warpgroups.issue(warps.ravel(), self.accumulator, self.input, self.shape.n, self.statement)
+        for warpgroup in warps.tolist():
             machine.events.warpgroup_issues(warpgroup)
         b, scale, *a = (value[:, 0, 0] for value in values)
         nibbles = None
         if self.metadata is not None:
-            nibbles = self._nibbles(machine, g.full(self.metadata(g)).reshape(*rows.shape, 32))
-        everything = np.arange(len(rows))
+            nibbles = self._nibbles(machine, g.full(self.metadata(g)).reshape(*warps.shape, 32))
+        everything = np.arange(len(warps))
         # At random times each warpgroup has its own; else all that are here complete together.
         parts = everything[:, None] if machine.timeline.schedule == "random" else everything[None, :]
         for part in parts:
             work = _Work(
-                rows[part],
+                warps[part],
                 a[0][part] if a else None,
                 b[part],
                 scale[part],
@@ -277,20 +277,20 @@ class _Multiply:
 
     def _submit(self, machine: Machine, work: _Work) -> None:
         statement, size = self.statement, machine.shared.size
-        slots = machine.row_slot[work.rows[:, 0]]
-        pipe = ("wgmma", int(work.rows[0, 0]))
+        slots = machine.cta_slot[work.warps[:, 0]]
+        pipe = ("wgmma", int(work.warps[0, 0]))
         begun: list[PendingMma] = []
-        for position, rows in enumerate(work.rows):
+        for position, warps in enumerate(work.warps):
             a = self._a_chunks(int(work.a[position]), size) if work.a is not None else None
             b = self._b_chunks(int(work.b[position]), size)
-            issued = machine.issue("wgmma.mma_async", statement, int(slots[position]), int(rows[0]), pipe=pipe)
+            issued = machine.issue("wgmma.mma_async", statement, int(slots[position]), int(warps[0]), pipe=pipe)
             for chunks in (a, b):
                 if chunks is not None:
                     machine.events.work_reads_shared(
-                        issued, rows.tolist(), issued.slot, chunks.granules, _ALL_BYTES, chunks.swizzle
+                        issued, warps.tolist(), issued.slot, chunks.granules, _ALL_BYTES, chunks.swizzle
                     )
             mma = PendingMma(frozenset(self.accumulator), frozenset(self.input), issued)
-            machine.warpgroups.begin(rows, mma)
+            machine.warpgroups.begin(warps, mma)
             begun.append(mma)
 
         def execute() -> None:
@@ -300,8 +300,8 @@ class _Multiply:
                 self._compute(machine, slots, work)
             for mma in begun:
                 mma.done = True
-            for row in work.rows.ravel():
-                machine.wake(("wgmma.wait_group", int(row)))
+            for warp in work.warps.ravel():
+                machine.wake(("wgmma.wait_group", int(warp)))
 
         for mma in begun:
             mma.finish = execute
@@ -329,8 +329,8 @@ class _Multiply:
     def _compute_alike(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:
         shape, size = self.shape, machine.shared.size
         if work.a is None:
-            machine.warpgroups.settle(work.rows, frozenset(self.input))
-            elements = _read(_arrays(machine, self.a), work.rows, shape.bits, _a_from_registers(shape.bits))
+            machine.warpgroups.settle(work.warps, frozenset(self.input))
+            elements = _read(_arrays(machine, self.a), work.warps, shape.bits, _a_from_registers(shape.bits))
             a = matrix_multiply.decode(elements, shape.a_type)
         else:
             a = _fetch(machine, slots, self._a_chunks(int(work.a[0]), size), self.majors[0], shape.a_type)
@@ -351,15 +351,15 @@ class _Multiply:
     ) -> None:
         """Add products [warpgroups, 64, n] to accumulators, which go to registers only when these may be read."""
         shape, bits = self.shape, 16 if self.shape.d_type == "f16" else 32
-        warps = work.rows.ravel()
+        warps = work.warps.ravel()
         kept = machine.warpgroups.keep(
-            Kept(frozenset(self.accumulator), work.rows, lambda words: _write(_arrays(machine, self.d), warps, words))
+            Kept(frozenset(self.accumulator), work.warps, lambda words: _write(_arrays(machine, self.d), warps, words))
         )
         old = kept.words
         if not work.scale.any():
             old = None
         elif old is None:
-            old = _read(_arrays(machine, self.d), work.rows, bits, _from_registers(shape.n, bits))
+            old = _read(_arrays(machine, self.d), work.warps, bits, _from_registers(shape.n, bits))
         if old is not None and not work.scale.all():
             old = np.where(work.scale[:, None, None], old, old.dtype.type(0))
         if shape.d_type == "s32":
@@ -378,7 +378,7 @@ def _arrays(machine: Machine, registers: Sequence[Register]) -> list[NDArray[Any
 class _Work(NamedTuple):
     """MMAs of some warpgroups: their warps [n, 4], descriptors, flags and metadata [n, ...]."""
 
-    rows: NDArray[np.int64]
+    warps: NDArray[np.int64]
     a: NDArray[np.uint64] | None
     b: NDArray[np.uint64]
     scale: NDArray[np.bool_]
@@ -402,16 +402,16 @@ def fence(op: wgmma.fence, binder: Binder, statement: syntax.Instruction) -> Blo
     def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         require_whole_warps(g, statement)
-        rows = g.indices
-        first = rows - rows % machine.warps_per_cta % 4
-        machine.effects += int((~machine.warpgroups.waiting[rows]).any())  # looking again is none
-        passing = machine.warpgroups.arrive(rows)
+        warps = g.indices
+        first = warps - warps % machine.warps_per_cta % 4
+        machine.effects += int((~machine.warpgroups.waiting[warps]).any())  # looking again is none
+        passing = machine.warpgroups.arrive(warps)
         for warpgroup in np.unique(first[passing]):
             machine.wake(Arrival(int(warpgroup), "wgmma.fence"))
         if passing.all():
-            return lambda row: None, None
+            return lambda warp: None, None
         return (
-            lambda row: Arrival(row - row % machine.warps_per_cta % 4, "wgmma.fence"),
+            lambda warp: Arrival(warp - warp % machine.warps_per_cta % 4, "wgmma.fence"),
             np.broadcast_to(passing[:, None], (g.size, 32)),
         )
 
@@ -422,8 +422,8 @@ def fence(op: wgmma.fence, binder: Binder, statement: syntax.Instruction) -> Blo
 def commit(op: wgmma.commit_group, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
-        for row in g.indices:
-            g.machine.warpgroups.commit(int(row))
+        for warp in g.indices:
+            g.machine.warpgroups.commit(int(warp))
 
     return run
 
@@ -437,15 +437,15 @@ def wait(op: wgmma.wait_group, binder: Binder, statement: syntax.Instruction) ->
         machine = g.machine
         require_whole_warps(g, statement)
         passing = np.ones((g.size, 32), np.bool_)
-        for position, row in enumerate(g.indices):
-            row = int(row)
-            awaited = machine.warpgroups.awaited(row, pending)
+        for position, warp in enumerate(g.indices):
+            warp = int(warp)
+            awaited = machine.warpgroups.awaited(warp, pending)
             if not all(mma.done for mma in awaited):
                 passing[position] = False
                 continue
-            machine.events.work_awaited(row, WARP, [mma.work for mma in awaited])
-            machine.warpgroups.retire(row, pending)
+            machine.events.work_awaited(warp, WARP, [mma.work for mma in awaited])
+            machine.warpgroups.retire(warp, pending)
         machine.warpgroups.settle(g.indices[passing[:, 0]])
-        return lambda row: ("wgmma.wait_group", row), None if passing.all() else passing
+        return lambda warp: ("wgmma.wait_group", warp), None if passing.all() else passing
 
     return run

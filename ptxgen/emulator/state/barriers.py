@@ -40,7 +40,7 @@ class Reduction:
 class Arrival:
     """Lanes of a warp at a barrier, as part of a group that arrived together."""
 
-    row: int
+    warp: int
     lanes: NDArray[np.bool_]
     reduction: Reduction
     position: int
@@ -56,8 +56,8 @@ class CtaBarrier:
         self.first = operation
         self.arrived: list[Arrival] = []
 
-    def arrive(self, row: int, lanes: NDArray[np.bool_], reduction: Reduction, position: int, *, waits: bool) -> None:
-        self.arrived.append(Arrival(row, lanes, reduction, position, waits))
+    def arrive(self, warp: int, lanes: NDArray[np.bool_], reduction: Reduction, position: int, *, waits: bool) -> None:
+        self.arrived.append(Arrival(warp, lanes, reduction, position, waits))
 
     def reduce(self) -> None:
         """Give every waiting thread the count of true predicates, or whether all or any are."""
@@ -71,7 +71,7 @@ class CtaBarrier:
         results = {"popc": total, "and": total == threads, "or": total > 0}
         for arrival in self.arrived:
             if arrival.reduction.write is not None:
-                group = Group(arrival.reduction.group.machine, np.array([arrival.row]), arrival.lanes[None])
+                group = Group(arrival.reduction.group.machine, np.array([arrival.warp]), arrival.lanes[None])
                 arrival.reduction.write(group, np.asarray(results[arrival.reduction.kind]))
 
 
@@ -109,30 +109,30 @@ class CtaBarriers:
         if waits:
             group.store(self._warps.held, np.asarray(True))
         active = group.active
-        for position, row in enumerate(group.indices):
-            row = int(row)
-            key = (int(machine.row_slot[row]), name)
+        for position, warp in enumerate(group.indices):
+            warp = int(warp)
+            key = (int(machine.cta_slot[warp]), name)
             barrier = self.open.get(key)
             if barrier is None:
                 barrier = self.open[key] = CtaBarrier(threads, operation, reduction.reduces)
             elif barrier.threads != threads or barrier.reduces != reduction.reduces:
-                self._mismatch(row, name, barrier, threads, operation)
+                self._mismatch(warp, name, barrier, threads, operation)
             lanes = active[position].copy()
-            machine.events.barrier_arrives(*key, row, lanes, operation.statement, waits=waits, threads=threads)
-            barrier.arrive(row, lanes, reduction, position, waits=waits)
+            machine.events.barrier_arrives(*key, warp, lanes, operation.statement, waits=waits, threads=threads)
+            barrier.arrive(warp, lanes, reduction, position, waits=waits)
             barrier.operation = operation
             self._try(key)  # warp by warp: those after the last expected one begin anew
         self._warps.refresh(group.indices)
 
     def _complete_at_once(self, group: Group, name: int, threads: int | None) -> bool:
         """Whether whole CTAs arrive together, so that no warp waits."""
-        machine, rows, per_cta = self._machine, group.indices, self._machine.warps_per_cta
-        if len(rows) % per_cta or threads not in (None, 32 * per_cta):
+        machine, warps, per_cta = self._machine, group.indices, self._machine.warps_per_cta
+        if len(warps) % per_cta or threads not in (None, 32 * per_cta):
             return False
-        slots = machine.row_slot[rows[::per_cta]]
-        if (rows.reshape(-1, per_cta) != (slots * per_cta)[:, None] + np.arange(per_cta)).any():
+        slots = machine.cta_slot[warps[::per_cta]]
+        if (warps.reshape(-1, per_cta) != (slots * per_cta)[:, None] + np.arange(per_cta)).any():
             return False
-        present = machine.present[group.rows]
+        present = machine.present[group.warps]
         if not present.all() if group.mask is None else (present != group.mask).any():
             return False
         if self.open and any((slot, name) in self.open for slot in slots.tolist()):
@@ -140,7 +140,7 @@ class CtaBarriers:
         machine.events.ctas_synchronize(slots)
         return True
 
-    def _mismatch(self, row: int, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
+    def _mismatch(self, warp: int, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
         """Warps that arrive at a barrier must agree on its count, and on whether it reduces (9.7.13.1)."""
         there = barrier.first.statement
         if barrier.threads != threads:
@@ -149,7 +149,7 @@ class CtaBarriers:
         else:
             rule = f"Only one of them is a reduction ({line_list([operation.statement.line, there.line])})"
         findings = self._machine.findings
-        accesses = findings.access("arriver", operation.statement, row), findings.access("arriver", there)
+        accesses = findings.access("arriver", operation.statement, warp), findings.access("arriver", there)
         findings.report(
             barriers.BARRIER_MISMATCH,
             operation.statement,
@@ -163,12 +163,12 @@ class CtaBarriers:
         if barrier is None or self.count(barrier) < self.expected(key[0], barrier):
             return
         del self.open[key]
-        waiting = sorted({arrival.row for arrival in barrier.arrived if arrival.waits})
+        waiting = sorted({arrival.warp for arrival in barrier.arrived if arrival.waits})
         self._machine.events.barrier_completes(*key, waiting)
         barrier.reduce()
         for arrival in barrier.arrived:
             if arrival.waits:
-                self._warps.release(arrival.row, arrival.lanes)
+                self._warps.release(arrival.warp, arrival.lanes)
         if waiting:
             self._warps.refresh(np.array(waiting))
 
@@ -180,9 +180,9 @@ class CtaBarriers:
         """Threads that have arrived. With a thread count, missing lanes of a warp count too (9.7.13, bar)."""
         count = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived)
         if barrier.threads is not None:
-            for row in {arrival.row for arrival in barrier.arrived}:
-                here = int(self._machine.present[row].sum())
-                arrived = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived if arrival.row == row)
+            for warp in {arrival.warp for arrival in barrier.arrived}:
+                here = int(self._machine.present[warp].sum())
+                arrived = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived if arrival.warp == warp)
                 count += (32 - here) * -(-arrived // max(here, 1))
         return count
 
@@ -196,9 +196,9 @@ class ClusterBarriers:
         self._arrivals = np.zeros((machine.warps, 32), np.int64)
         self._waits = np.zeros((machine.warps, 32), np.int64)
 
-    def begin(self, clusters: Sequence[int], rows: NDArray[np.int64]) -> None:
-        """New clusters start in these rows."""
-        self._arrivals[rows] = self._waits[rows] = 0
+    def begin(self, clusters: Sequence[int], warps: NDArray[np.int64]) -> None:
+        """New clusters start in these warps."""
+        self._arrivals[warps] = self._waits[warps] = 0
         for cluster in clusters:
             self.barriers[cluster] = ClusterBarrier()
 
@@ -206,19 +206,19 @@ class ClusterBarriers:
         """Threads arrive at their cluster's barrier and do not wait. Arriving twice in a phase is a finding."""
         machine, active = self._machine, group.active
         machine.effects += 1
-        for position, row in enumerate(group.indices):
-            row = int(row)
-            barrier = self.barriers[self._clusters.of(int(machine.row_slot[row]))]
+        for position, warp in enumerate(group.indices):
+            warp = int(warp)
+            barrier = self.barriers[self._clusters.of(int(machine.cta_slot[warp]))]
             lanes = active[position]
-            unwaited = (self._arrivals[row] > self._waits[row])[lanes].any()
-            self._arrivals[row, lanes] += 1
-            early = (self._arrivals[row] > barrier.phase + 1).any()
+            unwaited = (self._arrivals[warp] > self._waits[warp])[lanes].any()
+            self._arrivals[warp, lanes] += 1
+            early = (self._arrivals[warp] > barrier.phase + 1).any()
             if early:
-                report_unwaited_arrival(machine.findings, row, statement)
+                report_unwaited_arrival(machine.findings, warp, statement)
             machine.events.cluster_arrives(
-                row, lanes, barrier.phase, statement, relaxed=relaxed, unwaited=bool(unwaited)
+                warp, lanes, barrier.phase, statement, relaxed=relaxed, unwaited=bool(unwaited)
             )
-        for cluster in np.unique(machine.row_slot[group.indices] // self._clusters.size):
+        for cluster in np.unique(machine.cta_slot[group.indices] // self._clusters.size):
             self.check(int(cluster))
 
     def leave(self, group: Group) -> None:
@@ -226,21 +226,21 @@ class ClusterBarriers:
         machine, active = self._machine, group.active
         if not machine.events.observes("cluster_leaves"):
             return
-        for position, row in enumerate(group.indices):
-            row, lanes = int(row), active[position]
-            barrier = self.barriers[self._clusters.of(int(machine.row_slot[row]))]
-            if (self._arrivals[row, lanes] <= barrier.phase).all():
-                machine.events.cluster_leaves(row, lanes)
+        for position, warp in enumerate(group.indices):
+            warp, lanes = int(warp), active[position]
+            barrier = self.barriers[self._clusters.of(int(machine.cta_slot[warp]))]
+            if (self._arrivals[warp, lanes] <= barrier.phase).all():
+                machine.events.cluster_leaves(warp, lanes)
 
     def passing(self, group: Group, statement: Statement) -> NDArray[np.bool_]:
         """Which threads may pass barrier.cluster.wait: those whose last arrival's phase is complete."""
         machine, active = self._machine, group.active
         passing = np.ones((group.size, 32), np.bool_)
-        for position, row in enumerate(group.indices):
-            row, lanes = int(row), active[position]
-            barrier = self.barriers[self._clusters.of(int(machine.row_slot[row]))]
-            if (self._waits[row] >= self._arrivals[row])[lanes].any():
-                wait = machine.findings.access("waiter", statement, row)
+        for position, warp in enumerate(group.indices):
+            warp, lanes = int(warp), active[position]
+            barrier = self.barriers[self._clusters.of(int(machine.cta_slot[warp]))]
+            if (self._waits[warp] >= self._arrivals[warp])[lanes].any():
+                wait = machine.findings.access("waiter", statement, warp)
                 machine.findings.report(
                     barriers.CLUSTER_BARRIER_ORDER,
                     statement,
@@ -249,12 +249,12 @@ class ClusterBarriers:
                     fix=f"barrier.cluster.arrive before line {statement.line}",
                     accesses=(wait,),
                 )
-            done = self._arrivals[row] <= barrier.phase
+            done = self._arrivals[warp] <= barrier.phase
             passing[position] = done
-            self._waits[row, lanes & done] = self._arrivals[row, lanes & done]
+            self._waits[warp, lanes & done] = self._arrivals[warp, lanes & done]
             if (lanes & done).any():
-                phase = int(self._arrivals[row, lanes & done].max()) - 1
-                machine.events.cluster_waits(row, lanes & done, phase, statement)
+                phase = int(self._arrivals[warp, lanes & done].max()) - 1
+                machine.events.cluster_waits(warp, lanes & done, phase, statement)
         return passing
 
     def check(self, cluster: int) -> None:
@@ -269,7 +269,7 @@ class ClusterBarriers:
 
     def count(self, cluster: int) -> tuple[int, int]:
         """Threads that have arrived in this phase, and those that have not exited."""
-        rows = slice(cluster * self._clusters.warps, (cluster + 1) * self._clusters.warps)
-        present = self._machine.present[rows]
-        here = (self._arrivals[rows] > self.barriers[cluster].phase) & present
+        warps = slice(cluster * self._clusters.warps, (cluster + 1) * self._clusters.warps)
+        present = self._machine.present[warps]
+        here = (self._arrivals[warps] > self.barriers[cluster].phase) & present
         return int(here.sum()), int(present.sum())

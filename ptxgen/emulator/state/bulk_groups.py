@@ -24,24 +24,24 @@ class BulkGroups:
     """The bulk stores of each warp by group."""
 
     def __init__(self) -> None:
-        #: By row, the open group last.
+        #: Of each warp, the open group last.
         self.groups: dict[int, list[list[BulkStore]]] = {}
 
-    def add(self, row: int, store: BulkStore) -> None:
+    def add(self, warp: int, store: BulkStore) -> None:
         """A warp issues a copy: it belongs to the open group."""
-        self.groups.setdefault(row, [[]])[-1].append(store)
+        self.groups.setdefault(warp, [[]])[-1].append(store)
 
-    def commit(self, row: int) -> None:
+    def commit(self, warp: int) -> None:
         """The open group is closed, empty or not."""
-        self.groups.setdefault(row, [[]]).append([])
+        self.groups.setdefault(warp, [[]]).append([])
 
-    def awaited(self, row: int, pending: int) -> list[list[BulkStore]]:
+    def awaited(self, warp: int, pending: int) -> list[list[BulkStore]]:
         """The groups before the latest `pending`."""
-        groups = self.groups.get(row, [[]])
+        groups = self.groups.get(warp, [[]])
         return groups[: max(len(groups) - 1 - pending, 0)]
 
-    def retire(self, row: int, count: int) -> None:
+    def retire(self, warp: int, count: int) -> None:
         """The first `count` groups are complete and waited for."""
-        groups = self.groups.get(row)
+        groups = self.groups.get(warp)
         if groups is not None:
             del groups[:count]

@@ -14,9 +14,9 @@ class ClusterBarrier:
         self.phase = 0
 
 
-def report_unwaited_arrival(findings: Findings, row: int, statement: Statement) -> None:
+def report_unwaited_arrival(findings: Findings, warp: int, statement: Statement) -> None:
     """A thread arrives at its cluster's barrier twice, and nothing orders the second arrival after the phase."""
-    arrival = findings.access("arriver", statement, row)
+    arrival = findings.access("arriver", statement, warp)
     findings.report(
         barriers.CLUSTER_BARRIER_ORDER,
         statement,

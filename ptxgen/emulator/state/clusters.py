@@ -43,8 +43,8 @@ class Clusters:
         #: Warps of a cluster.
         self.warps = self.size * warps_per_cta
         self.slot_rank = np.arange(slots) % self.size
-        self.row_slot = np.repeat(np.arange(slots), warps_per_cta)
-        self.row_rank = self.slot_rank[self.row_slot]
+        self.cta_slot = np.repeat(np.arange(slots), warps_per_cta)
+        self.cta_rank = self.slot_rank[self.cta_slot]
         #: Which slots hold a CTA that has ended while others of its cluster go on.
         self.ended = np.zeros(slots, np.bool_)
 
@@ -111,18 +111,18 @@ class Clusters:
 
     # Addresses.
 
-    def own(self, row: int, offset: int) -> int:
+    def own(self, warp: int, offset: int) -> int:
         """The shared address of an offset in a warp's own CTA."""
-        return int(self.row_rank[row]) << RANK_SHIFT | offset
+        return int(self.cta_rank[warp]) << RANK_SHIFT | offset
 
-    def locate(self, row: int, address: int, space: str | None) -> tuple[int, int]:
-        """(slot, offset) of a shared address as warp `row` uses it, generic if `space` is None. Raises MemoryFault."""
+    def locate(self, warp: int, address: int, space: str | None) -> tuple[int, int]:
+        """(slot, offset) of a shared address as `warp` uses it, generic if `space` is None. Raises MemoryFault."""
         if space is None:
             if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
                 raise MemoryFault(memory.NOT_SHARED, f"generic address {address:#x} is not in shared memory")
             address, space = address - SHARED_WINDOW, "shared::cluster"
         address &= _ADDRESS_MASK
-        slot = int(self.row_slot[row])
+        slot = int(self.cta_slot[warp])
         rank = address >> RANK_SHIFT
         if space != "shared::cluster":
             if rank in (0, slot % self.size):
@@ -131,12 +131,12 @@ class Clusters:
         return self.peer(slot, rank), address & OFFSET_MASK
 
     def locate_all(
-        self, rows: NDArray[np.int64], addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, space: str
+        self, warps: NDArray[np.int64], addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, space: str
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """(slots, offsets) of the shared addresses of some warps: addresses (warps, 32), slots (warps, 1) where each
         warp stays in its own CTA, else (warps, 32). Masked lanes stay in their own CTA. Raises MemoryFault.
         """
-        own = self.row_slot[rows][:, None]
+        own = self.cta_slot[warps][:, None]
         addresses = addresses & _ADDRESS_MASK
         if self.size == 1:
             return own, addresses

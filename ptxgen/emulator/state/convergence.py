@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 _LANES = np.arange(32, dtype=np.uint32)
 
 Arrays = list[NDArray[Any]]
-#: From the lanes that take part (rows, 32), their masks (rows, 32) and operands (rows, 32) to results (rows, 32).
+#: From the lanes that take part (warps, 32), their masks (warps, 32) and operands (warps, 32) to results (warps, 32).
 Compute = Callable[[NDArray[np.bool_], NDArray[np.uint32], Arrays], Arrays]
 
 
@@ -34,7 +34,7 @@ class Wait(NamedTuple):
     """What a warp's lanes wait for."""
 
     kind: str
-    row: int
+    warp: int
 
     def __str__(self) -> str:
         return f"the other lanes that the mask of {self.kind} names"
@@ -51,7 +51,7 @@ class Convergence:
 
     def exchange(
         self,
-        row: int,
+        warp: int,
         signature: object,
         here: NDArray[np.bool_],
         present: NDArray[np.bool_],
@@ -63,23 +63,23 @@ class Convergence:
 
         All arrays have an element for each lane. Only lanes of the same `signature` and mask converge.
         """
-        known = self._results.get((row, signature))
+        known = self._results.get((warp, signature))
         fresh = here if known is None else here & ~known[0]
         for mask in np.unique(masks[fresh]).tolist():
-            self._come(row, signature, fresh & (masks == mask), present, mask, operands, compute)
-        done = self._results.get((row, signature))
+            self._come(warp, signature, fresh & (masks == mask), present, mask, operands, compute)
+        done = self._results.get((warp, signature))
         if done is None or not (done[0] & here).any():
             return np.zeros(32, np.bool_), []
         flags, results = done
         going = flags & here
         flags &= ~here
         if not flags.any():
-            del self._results[row, signature]
+            del self._results[warp, signature]
         return going, results
 
     def _come(
         self,
-        row: int,
+        warp: int,
         signature: object,
         lanes: NDArray[np.bool_],
         present: NDArray[np.bool_],
@@ -87,7 +87,7 @@ class Convergence:
         operands: Sequence[NDArray[Any]],
         compute: Compute,
     ) -> None:
-        key = (row, signature, mask)
+        key = (warp, signature, mask)
         arrived, kept = self._open.setdefault(key, (np.zeros(32, np.bool_), [np.zeros_like(each) for each in operands]))
         for old, new in zip(kept, operands, strict=True):
             old[lanes] = new[lanes]
@@ -98,7 +98,7 @@ class Convergence:
         masks = np.full((1, 32), mask, np.uint32)
         results = [each[0] for each in compute(arrived[None], masks, [each[None] for each in kept])]
         flags, stored = self._results.setdefault(
-            (row, signature), (np.zeros(32, np.bool_), [np.zeros_like(each) for each in results])
+            (warp, signature), (np.zeros(32, np.bool_), [np.zeros_like(each) for each in results])
         )
         flags |= arrived
         for old, new in zip(stored, results, strict=True):

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """`rows` index the machine's warps (a slice when it is all of them), `mask` (warps, 32) is None for all lanes."""
+    """`warps` index the machine's warps (a slice when it is all of them), `mask` (warps, 32) is None for all lanes."""
 
-    __slots__ = ("_indices", "machine", "mask", "rows", "size")
+    __slots__ = ("_indices", "machine", "mask", "size", "warps")
 
     def __init__(self, machine: Machine, indices: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> None:
         self.machine = machine
         self._indices = indices
         self.size = len(indices)
-        self.rows: slice | NDArray[np.int64] = slice(None) if self.size == machine.warps else indices
+        self.warps: slice | NDArray[np.int64] = slice(None) if self.size == machine.warps else indices
         self.mask = mask
 
     @property
     def indices(self) -> NDArray[np.int64]:
-        """The rows as numbers."""
+        """The warps as numbers."""
         return self._indices
 
     @property
@@ -36,13 +36,13 @@ class Group:
     def narrowed(self, keep: NDArray[np.bool_]) -> Group | None:
         """The lanes of this group that `keep` (warps, 32) marks; None if there are none."""
         mask = keep if self.mask is None else keep & self.mask
-        rows = mask.any(axis=1)
-        if not rows.any():
+        warps = mask.any(axis=1)
+        if not warps.any():
             return None
-        if rows.all():
+        if warps.all():
             return Group(self.machine, self._indices, None if mask.all() else mask)
-        mask = mask[rows]
-        return Group(self.machine, self._indices[rows], None if mask.all() else mask)
+        mask = mask[warps]
+        return Group(self.machine, self._indices[warps], None if mask.all() else mask)
 
     def without(self, part: Group) -> Group | None:
         """The lanes of this group that are not in `part`, some of its lanes; None if there are none."""
@@ -61,9 +61,9 @@ class Group:
     def store(self, array: NDArray[Any], value: NDArray[Any]) -> None:
         """Write a register where lanes are active."""
         if self.mask is None:
-            array[self.rows] = value
-        elif isinstance(self.rows, slice):
+            array[self.warps] = value
+        elif isinstance(self.warps, slice):
             np.copyto(array, value, where=self.mask if array.ndim == 2 else self.mask[..., None])
         else:
             mask = self.mask if array.ndim == 2 else self.mask[..., None]
-            array[self.rows] = np.where(mask, value, array[self.rows])
+            array[self.warps] = np.where(mask, value, array[self.warps])

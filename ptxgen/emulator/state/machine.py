@@ -41,8 +41,8 @@ GRIDS_BEFORE = "the end of the grids before"
 
 
 class Machine:
-    """`slots` CTAs run at a time, each with `warps_per_cta` warps; warp `row` is warp `row % warps_per_cta` of slot
-    `row // warps_per_cta`. The CTAs of a cluster lie in consecutive slots (`clusters`).
+    """`slots` CTAs run at a time, each with `warps_per_cta` warps; `warp` is number `warp % warps_per_cta` of slot
+    `warp // warps_per_cta`. The CTAs of a cluster lie in consecutive slots (`clusters`).
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Machine:
         self.slots = slots
         self.warps = slots * self.warps_per_cta
         self.clusters = Clusters(shape.grid, shape.cluster, slots, self.warps_per_cta)
-        self.row_slot = self.clusters.row_slot
+        self.cta_slot = self.clusters.cta_slot
         #: What threads have printed.
         self.printed: list[str] = []
         #: Counts whatever changes state that other threads can see; unchanged, no wait can end.
@@ -152,17 +152,17 @@ class Machine:
         self.registers.append(register)
         self._empty(len(self.registers) - 1, slice(None))
 
-    def _empty(self, number: int, rows: slice | NDArray[np.int64]) -> None:
+    def _empty(self, number: int, warps: slice | NDArray[np.int64]) -> None:
         """Make a register of some warps uninitialized, as for a new CTA: predicates are false."""
         register = self.registers[number]
         if self.perturbation is not None and number in self.perturbation.sources:
-            filled = register[rows]
+            filled = register[warps]
             self.perturbation.fill(filled)
-            register[rows] = filled
+            register[warps] = filled
         elif register.dtype == np.bool_:
-            register[rows] = False
+            register[warps] = False
         else:
-            register.view(np.uint8).reshape(len(register), -1)[rows] = POISON_BYTE
+            register.view(np.uint8).reshape(len(register), -1)[warps] = POISON_BYTE
 
     def while_reading(self, numbers: Sequence[int]) -> AbstractContextManager[None]:
         """While these asynchronous operations read shared memory, which a rerun changes for them."""
@@ -177,7 +177,7 @@ class Machine:
         """An address in the own CTA's shared memory as the cluster sees it: (warps, 1), with the rank of each CTA."""
         found = self._shared_addresses.get((address, dtype))
         if found is None:
-            found = (self.clusters.row_rank[:, None] << RANK_SHIFT | address).astype(dtype)
+            found = (self.clusters.cta_rank[:, None] << RANK_SHIFT | address).astype(dtype)
             self._shared_addresses[address, dtype] = found
         return found
 
@@ -193,11 +193,11 @@ class Machine:
         clusters, per_cta = self.clusters, self.warps_per_cta
         ctas = clusters.ctas(numbers)
         slots = (np.array(residents, np.int64)[:, None] * clusters.size + np.arange(clusters.size)).ravel()
-        rows = (slots[:, None] * per_cta + np.arange(per_cta)).ravel()
-        self.cta[rows] = np.repeat(ctas, per_cta, axis=0)
-        self.present[rows] = self.live[rows]
+        warps = (slots[:, None] * per_cta + np.arange(per_cta)).ravel()
+        self.cta[warps] = np.repeat(ctas, per_cta, axis=0)
+        self.present[warps] = self.live[warps]
         if self.register_pool is not None:
-            self.register_pool.begin(slots, rows)
+            self.register_pool.begin(slots, warps)
         used = slots[self.cta_number[slots] >= 0]
         if len(used):
             self._clear(used, (used[:, None] * per_cta + np.arange(per_cta)).ravel())
@@ -205,10 +205,10 @@ class Machine:
         self.cta_number[slots] = ctas[:, 0] + x * (ctas[:, 1] + y * ctas[:, 2])
         self.events.ctas_begin(slots)
 
-    def _clear(self, slots: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Clear what earlier CTAs left in these slots, whose warps are `rows`."""
+    def _clear(self, slots: NDArray[np.int64], warps: NDArray[np.int64]) -> None:
+        """Clear what earlier CTAs left in these slots, whose warps are `warps`."""
         for index in range(len(self.registers)):
-            self._empty(index, rows)
+            self._empty(index, warps)
         for table in (
             self.transfers.loads,
             self.transfers.stores,
@@ -218,10 +218,10 @@ class Machine:
             self.polled,
         ):
             if table:
-                for row in rows.tolist():
-                    table.pop(row, None)
-        self.warpgroups.clear(rows)
-        self.stack.clear(rows)
+                for warp in warps.tolist():
+                    table.pop(warp, None)
+        self.warpgroups.clear(warps)
+        self.stack.clear(warps)
         self.shared.clear(slots)
         self.tensor.clear(slots)
         for slot in slots.tolist():
@@ -231,9 +231,9 @@ class Machine:
                 self.ended_mbarriers[slot] = {}
         self.events.slots_reused(slots)
 
-    def warp_name(self, row: int) -> str:
+    def warp_name(self, warp: int) -> str:
         """A warp, for messages."""
-        return f"warp {row % self.warps_per_cta} of {self.cta_name(int(self.row_slot[row]))}"
+        return f"warp {warp % self.warps_per_cta} of {self.cta_name(int(self.cta_slot[warp]))}"
 
     def cta_name(self, slot: int) -> str:
         """The CTA in a slot, as its %ctaid."""
@@ -247,7 +247,7 @@ class Machine:
         what: str,
         statement: syntax.Statement,
         slot: int,
-        row: int,
+        warp: int,
         lanes: NDArray[np.bool_] | int = WARP,
         *,
         pipe: object = None,
@@ -256,7 +256,7 @@ class Machine:
         """A warp issues asynchronous work for a CTA; `lanes` are a mask (32,), or the number of one."""
         self._issued += 1
         mask = lanes if isinstance(lanes, np.ndarray) else LANE_MASKS[lanes]
-        work = AsyncWork(self._issued, what, statement, slot, row, mask, pipe, self.timeline.now, swizzle)
+        work = AsyncWork(self._issued, what, statement, slot, warp, mask, pipe, self.timeline.now, swizzle)
         self.events.work_issued(work)
         return work
 
@@ -286,8 +286,8 @@ class Machine:
 
         self.timeline.submit(run, pipe=pipe)
 
-    def mbarrier(self, slot: int, address: int, row: int, statement: syntax.Statement) -> MBarrier:
-        """The object at a shared address, as warp `row` uses it. Raises MemoryFault if there is none."""
+    def mbarrier(self, slot: int, address: int, warp: int, statement: syntax.Statement) -> MBarrier:
+        """The object at a shared address, as `warp` uses it. Raises MemoryFault if there is none."""
         found = self.mbarriers[slot].get(address)
         if found is None:
             raise MemoryFault(
@@ -295,7 +295,7 @@ class Machine:
                 f"no mbarrier at {self.findings.name('shared', address)}",
                 rule="mbarrier.init of this address is missing",
             )
-        self.events.mbarrier_used(row, slot, found, statement)
+        self.events.mbarrier_used(warp, slot, found, statement)
         return found
 
     def settle(self, slot: int, barrier: MBarrier) -> None:
@@ -306,10 +306,10 @@ class Machine:
             barrier.end_phase()
             self.wake(("mbarrier", slot, barrier.address))
 
-    def promise(self, slot: int, address: int, row: int, signal: Signal) -> MBarrier:
-        """Warp `row` issues an operation that will signal an mbarrier. Raises MemoryFault if there is none."""
-        barrier = self.mbarrier(slot, address, row, signal.statement)
-        self.events.signal_promised(row, barrier, signal)
+    def promise(self, slot: int, address: int, warp: int, signal: Signal) -> MBarrier:
+        """`warp` issues an operation that will signal an mbarrier. Raises MemoryFault if there is none."""
+        barrier = self.mbarrier(slot, address, warp, signal.statement)
+        self.events.signal_promised(warp, barrier, signal)
         barrier.under_way.append(signal)
         return barrier
 

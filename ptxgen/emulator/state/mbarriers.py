@@ -128,9 +128,9 @@ class MBarrier:
         self.previous, self.account = self.account, Account()
         self.pending = self.expected
 
-    def waited(self, row: int, statement: Statement) -> None:
+    def waited(self, warp: int, statement: Statement) -> None:
         """A warp's wait has passed: it was for the phase before the current one."""
-        self.waits[row] = Wait(self.phase - 1, statement)
+        self.waits[warp] = Wait(self.phase - 1, statement)
 
     def parity_done(self, parity: int) -> bool:
         """Whether the phase of this parity is complete: the current phase has the other parity."""

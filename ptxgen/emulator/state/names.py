@@ -14,7 +14,7 @@ from ptxgen.syntax import Statement
 
 
 class Names:
-    """Names of a machine's warps, CTAs and memory. `cta` holds %ctaid by row of warps: (warps, 3)."""
+    """Names of a machine's warps, CTAs and memory. `cta` holds %ctaid: (warps, 3)."""
 
     def __init__(self, clusters: Clusters, cta: NDArray[np.uint32], shared: SharedNames, memory: GlobalMemory) -> None:
         self._clusters, self._cta, self._shared, self._memory = clusters, cta, shared, memory
@@ -23,7 +23,7 @@ class Names:
         self,
         role: Role,
         statement: Statement | None,
-        row: int | None = None,
+        warp: int | None = None,
         *,
         lanes: int | None = None,
         slot: int | None = None,
@@ -33,15 +33,15 @@ class Names:
     ) -> Access:
         """`Findings.access`."""
         clusters = self._clusters
-        if slot is None and row is not None:
-            slot = int(clusters.row_slot[row])
+        if slot is None and warp is not None:
+            slot = int(clusters.cta_slot[warp])
         name, stage = self.name(space, address) if address is not None else ("", None)
         explicit = slot is not None and clusters.explicit
         return Access(
             role,
             line=statement.line if statement is not None else None,
             instruction=statement.text.strip() if statement is not None else "",
-            warp=row % clusters.warps_per_cta if row is not None else None,
+            warp=warp % clusters.warps_per_cta if warp is not None else None,
             lanes=lanes,
             cta=self.cta(slot) if slot is not None else None,
             rank=int(clusters.slot_rank[slot]) if explicit and slot is not None else None,

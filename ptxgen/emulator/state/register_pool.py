@@ -83,7 +83,7 @@ def _is_bound(directive: syntax.Directive) -> bool:
 
 
 class RegisterPool:
-    """`count[row]` registers for each thread of a warp; `pool[slot]` more for the threads of one, that no warp has."""
+    """`count[warp]` registers for each thread of a warp; `pool[slot]` more for the threads of one, that no warp has."""
 
     def __init__(self, initial: int, slots: int, warps_per_cta: int) -> None:
         self._initial, self._warps = initial, warps_per_cta
@@ -92,34 +92,34 @@ class RegisterPool:
         #: The registers that waiting warps request.
         self._requested: dict[int, int] = {}
 
-    def begin(self, slots: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    def begin(self, slots: NDArray[np.int64], warps: NDArray[np.int64]) -> None:
         """New CTAs in these slots: each of their warps has its registers of the launch."""
-        self.count[rows] = self._initial
+        self.count[warps] = self._initial
         self.pool[slots] = 0
 
-    def change(self, row: int, wanted: int) -> bool:
+    def change(self, warp: int, wanted: int) -> bool:
         """Set the register count of a warp; False if the pool has too few now."""
-        slot, more = row // self._warps, wanted - int(self.count[row])
+        slot, more = warp // self._warps, wanted - int(self.count[warp])
         if more > self.pool[slot]:
-            self._requested[row] = wanted
+            self._requested[warp] = wanted
             return False
-        self._requested.pop(row, None)
+        self._requested.pop(warp, None)
         self.pool[slot] -= more
-        self.count[row] = wanted
+        self.count[warp] = wanted
         return True
 
-    def describe(self, row: int) -> str:
+    def describe(self, warp: int) -> str:
         """The registers that a warp waits for, and which warps hold them: for a deadlock report."""
-        requested, held = self._requested[row], int(self.count[row])
+        requested, held = self._requested[warp], int(self.count[warp])
         return (
             f"{requested} registers for each thread of the warp, {requested - held} more than the {held} that it has; "
-            f"the CTA's pool has {self.pool[row // self._warps]} more for the threads of one warp, "
-            f"and {self._held(row)}"
+            f"the CTA's pool has {self.pool[warp // self._warps]} more for the threads of one warp, "
+            f"and {self._held(warp)}"
         )
 
-    def _held(self, row: int) -> str:
+    def _held(self, warp: int) -> str:
         """The registers of the warps of a warp's CTA: `warps 0, 1 hold 40, warps 2, 3 hold 128`."""
-        first = row - row % self._warps
+        first = warp - warp % self._warps
         by_count: dict[int, list[int]] = {}
         for warp_id, count in enumerate(self.count[first : first + self._warps].tolist()):
             by_count.setdefault(count, []).append(warp_id)
@@ -128,12 +128,12 @@ class RegisterPool:
             for count, warps in by_count.items()
         )
 
-    def excess(self, row: int, ended: NDArray[np.bool_]) -> str:
+    def excess(self, warp: int, ended: NDArray[np.bool_]) -> str:
         """By how much the registers that the warps of a CTA hold and request exceed their initial ones.
 
-        Empty if they do not, or if one that has not `ended` (by row) has yet to reach its setmaxnreg.
+        Empty if they do not, or if one that has not `ended` has yet to reach its setmaxnreg.
         """
-        first, total = row - row % self._warps, self._initial * self._warps
+        first, total = warp - warp % self._warps, self._initial * self._warps
         here = range(first, first + self._warps)
         if any(self.count[each] == self._initial and each not in self._requested and not ended[each] for each in here):
             return ""

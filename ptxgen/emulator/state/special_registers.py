@@ -18,7 +18,7 @@ class Rows(Protocol):
     """The warps that read (`state.group.Group`)."""
 
     @property
-    def rows(self) -> slice | NDArray[np.int64]: ...
+    def warps(self) -> slice | NDArray[np.int64]: ...
 
 
 Read = Callable[[Rows], NDArray[Any]]
@@ -55,7 +55,7 @@ def special_registers(
     2026-11-23, as are the offsets of reserved shared memory, of a kernel that reads them).
     """
     x, y, z = shape.block
-    warps = len(cluster.row_slot)
+    warps = len(cluster.cta_slot)
     thread = (np.arange(warps) % cluster.warps_per_cta)[:, None] * 32 + np.arange(32)
     positions = {"x": thread % x, "y": thread // x % y, "z": thread // (x * y) % z}
     table: dict[str, Read] = {}
@@ -63,8 +63,8 @@ def special_registers(
     inside = np.array([cluster.place(int(rank)) for rank in cluster.slot_rank], np.uint32)
     for axis, name in enumerate("xyz"):
         tid = positions[name].astype(np.uint32)
-        table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.rows]
-        table[f"%ctaid.{name}"] = lambda g, axis=axis: cta[g.rows, axis : axis + 1]
+        table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.warps]
+        table[f"%ctaid.{name}"] = lambda g, axis=axis: cta[g.warps, axis : axis + 1]
         for register, value in (
             ("ntid", shape.block[axis]),
             ("nctaid", shape.grid[axis]),
@@ -72,13 +72,13 @@ def special_registers(
             ("nclusterid", cluster.grid_clusters[axis]),
         ):
             table[f"%{register}.{name}"] = _constant(value, np.uint32)
-        ctaid, extent = inside[cluster.row_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
-        table[f"%cluster_ctaid.{name}"] = lambda g, ctaid=ctaid: ctaid[g.rows]
-        table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: cta[g.rows, axis : axis + 1] // extent
+        ctaid, extent = inside[cluster.cta_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
+        table[f"%cluster_ctaid.{name}"] = lambda g, ctaid=ctaid: ctaid[g.warps]
+        table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: cta[g.warps, axis : axis + 1] // extent
     lane = np.arange(32, dtype=np.uint32)[None, :]
     warp = (np.arange(warps) % cluster.warps_per_cta).astype(np.uint32)[:, None]
-    slot = cluster.row_slot.astype(np.uint32)[:, None]
-    rank = cluster.row_rank.astype(np.uint32)[:, None]
+    slot = cluster.cta_slot.astype(np.uint32)[:, None]
+    rank = cluster.cta_rank.astype(np.uint32)[:, None]
     bit = np.uint32(1) << lane
     below = bit - np.uint32(1)
     fixed: dict[str, NDArray[Any]] = {
@@ -93,7 +93,7 @@ def special_registers(
     for name, value in fixed.items():
         table[name] = lambda g, value=value: value
     for name, value in (("%warpid", warp), ("%smid", slot), ("%cluster_ctarank", rank)):
-        table[name] = lambda g, value=value: value[g.rows]
+        table[name] = lambda g, value=value: value[g.warps]
     whole = -(-shared_size // 128) * 128  # allocated in units of 128 bytes
     for name, number in (
         ("%nwarpid", 64),

@@ -41,49 +41,49 @@ class ThreadStack:
         self._depth: NDArray[np.int64] = np.zeros((warps, 32), np.int64)
         self._levels: list[_Level] = []
 
-    def clear(self, rows: NDArray[np.int64]) -> None:
+    def clear(self, warps: NDArray[np.int64]) -> None:
         """Empty the stacks of some warps for the threads that come next."""
-        self.frame[rows], self.pointer[rows] = 0, self._entry_frame
-        self.site[rows], self._depth[rows] = 0, 0
+        self.frame[warps], self.pointer[warps] = 0, self._entry_frame
+        self.site[warps], self._depth[warps] = 0, 0
         if self.memory.pitch:
-            self.memory.clear((rows[:, None] * 32 + np.arange(32)).ravel())
+            self.memory.clear((warps[:, None] * 32 + np.arange(32)).ravel())
 
     def push(self, g: Group, site: int, frame: int, saved: Sequence[Register]) -> None:
         """A call: a frame of so many bytes, and the registers to keep. Raises MemoryFault when the stack is full."""
         for level, part in self._at_depths(g, 0):
             for kept, now in ((level.site, self.site), (level.frame, self.frame), (level.pointer, self.pointer)):
-                part.store(kept, now[part.rows])
+                part.store(kept, now[part.warps])
             for register in saved:
                 array = g.machine.registers[register.index]
-                part.store(level.saved.setdefault(register.index, np.zeros_like(array)), array[part.rows])
-        g.store(self.frame, self.pointer[g.rows])
+                part.store(level.saved.setdefault(register.index, np.zeros_like(array)), array[part.warps])
+        g.store(self.frame, self.pointer[g.warps])
         g.store(self.site, np.asarray(site))
-        g.store(self._depth, self._depth[g.rows] + 1)
+        g.store(self._depth, self._depth[g.warps] + 1)
         self.extend(g, np.asarray(frame))
 
     def extend(self, g: Group, size: NDArray[np.int64]) -> None:
         """Take so many bytes of the stack; they hold no values yet. Raises MemoryFault when the stack is full."""
         active = g.active
-        start, sizes = self.pointer[g.rows][active], np.broadcast_to(size, active.shape)[active]
+        start, sizes = self.pointer[g.warps][active], np.broadcast_to(size, active.shape)[active]
         self.memory.grow(int((start + sizes).max(initial=0)))
         threads = (g.indices[:, None] * 32 + np.arange(32))[active]
         for number in np.unique(sizes):
             chosen = sizes == number
             self.memory.forget(threads[chosen], start[chosen], int(number))
-        g.store(self.pointer, self.pointer[g.rows] + size)
+        g.store(self.pointer, self.pointer[g.warps] + size)
 
     def pop(self, g: Group, saved: Sequence[Register]) -> None:
         """A return: back to the frame of the caller, with its registers."""
         for level, part in self._at_depths(g, -1):
             for kept, now in ((level.site, self.site), (level.frame, self.frame), (level.pointer, self.pointer)):
-                part.store(now, kept[part.rows])
+                part.store(now, kept[part.warps])
             for register in saved:
-                part.store(g.machine.registers[register.index], level.saved[register.index][part.rows])
-        g.store(self._depth, self._depth[g.rows] - 1)
+                part.store(g.machine.registers[register.index], level.saved[register.index][part.warps])
+        g.store(self._depth, self._depth[g.warps] - 1)
 
     def _at_depths(self, g: Group, change: int) -> Iterator[tuple[_Level, Group]]:
         """The level for the depth of each lane, plus a change, with its lanes."""
-        depths = self._depth[g.rows] + change
+        depths = self._depth[g.warps] + change
         for depth in np.unique(depths[g.active]):
             while depth >= len(self._levels):
                 site, frame, pointer = (np.zeros_like(self.site) for _ in range(3))
@@ -95,13 +95,13 @@ class ThreadStack:
     def offsets(self, g: Group, addresses: NDArray[np.int64], size: int, what: str) -> NDArray[np.int64]:
         """Checked offsets of accesses of `size` bytes; masked lanes get 0. Raises MemoryFault."""
         offsets = addresses if g.mask is None else np.where(g.mask, addresses, 0)
-        outside = (offsets < 0) | (offsets > self.pointer[g.rows] - size)
+        outside = (offsets < 0) | (offsets > self.pointer[g.warps] - size)
         if g.mask is not None:
             outside &= g.mask
         bad = outside | ((offsets & (size - 1)) != 0)
         if bad.any():
             place = tuple(np.argwhere(bad)[0])
-            at, end = int(offsets[place]), int(self.pointer[g.rows][place])
+            at, end = int(offsets[place]), int(self.pointer[g.warps][place])
             if at % size:
                 raise MemoryFault(
                     memory.MISALIGNED,

@@ -37,8 +37,8 @@ class TensorTransfers:
         self.loads: dict[int, list[TensorLoad]] = {}
         self.stores: dict[int, list[TensorStore]] = {}
 
-    def remove(self, row: int, load: TensorLoad) -> None:
+    def remove(self, warp: int, load: TensorLoad) -> None:
         """A warp has read a register of a load, and so waited for it."""
-        self.loads[row].remove(load)
-        if not self.loads[row]:
-            del self.loads[row]
+        self.loads[warp].remove(load)
+        if not self.loads[warp]:
+            del self.loads[warp]

@@ -22,7 +22,7 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.instr.model.traits import Traits
 from ptxgen.syntax import Statement
 
-#: Called with the rows of warps.
+#: Called with warps.
 Watch = Callable[[NDArray[np.int64]], None]
 #: Warps of a warpgroup.
 WARPS = 4
@@ -53,10 +53,12 @@ class Kept:
     No instruction may read the registers before the MMAs are complete, so a chain of them need not go through them.
     """
 
-    __slots__ = ("numbers", "rows", "words", "write")
+    __slots__ = ("numbers", "warps", "words", "write")
 
-    def __init__(self, numbers: frozenset[int], rows: NDArray[np.int64], write: Callable[[NDArray[Any]], None]) -> None:
-        self.numbers, self.rows, self.write = numbers, rows, write
+    def __init__(
+        self, numbers: frozenset[int], warps: NDArray[np.int64], write: Callable[[NDArray[Any]], None]
+    ) -> None:
+        self.numbers, self.warps, self.write = numbers, warps, write
         self.words: NDArray[Any] | None = None
 
 
@@ -105,18 +107,18 @@ class Warpgroups:
         self._latest = np.zeros(warps, np.int64)
         self._accumulators: dict[tuple[tuple[int, ...], int], int] = {}
 
-    def clear(self, rows: NDArray[np.int64]) -> None:
+    def clear(self, warps: NDArray[np.int64]) -> None:
         """Make warps ready for the next CTAs."""
         if not self._numbers:
             return
-        self._write_back([kept for kept in self.kept if np.isin(kept.rows, rows).any()])
-        for row in rows.tolist():
-            self.groups.pop(row, None)
-            self.issuing.pop(row, None)
+        self._write_back([kept for kept in self.kept if np.isin(kept.warps, warps).any()])
+        for warp in warps.tolist():
+            self.groups.pop(warp, None)
+            self.issuing.pop(warp, None)
         for state in (self.arrivals, self.waiting, self.issued, self._dirty, self._latest):
-            state[rows] = 0
+            state[warps] = 0
         for state in (self._touched, self._columns):
-            state[:, rows] = 0
+            state[:, warps] = 0
 
     def members(self, indices: NDArray[np.int64], what: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The warpgroups that some warps belong to: all their warps [n, 4], and which of them are among these."""
@@ -128,21 +130,21 @@ class Warpgroups:
                 f"{what} in a CTA of {self.per_cta} warps",
                 rule="It requires four warps, the first at a multiple of 4",
             )
-        rows = first[:, None] + np.arange(WARPS)
-        if rows.size == len(indices):
-            return rows, np.ones(rows.shape, np.bool_)
+        warps = first[:, None] + np.arange(WARPS)
+        if warps.size == len(indices):
+            return warps, np.ones(warps.shape, np.bool_)
         here = np.zeros(len(self.arrivals), np.bool_)
         here[indices] = True
-        return rows, here[rows]
+        return warps, here[warps]
 
     def converge(self, indices: NDArray[np.int64], statement: Statement) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Warps arrive at an MMA, or retry: which of them may continue, and the warpgroups [n, 4] that now issue it."""
-        for row in indices[~self.issued[indices]].tolist():
-            self.issuing.setdefault(row, statement)
+        for warp in indices[~self.issued[indices]].tolist():
+            self.issuing.setdefault(warp, statement)
         complete = []
         for first in np.unique(indices - indices % self.per_cta % WARPS).tolist():
-            rows = range(first, first + WARPS)
-            at = {id(self.issuing[row]): self.issuing[row] for row in rows if row in self.issuing}
+            warps = range(first, first + WARPS)
+            at = {id(self.issuing[warp]): self.issuing[warp] for warp in warps if warp in self.issuing}
             if len(at) > 1:
                 lines = ", ".join(str(each.line) for each in at.values())
                 raise MemoryFault(
@@ -151,11 +153,11 @@ class Warpgroups:
                     rule="All four warps must execute the same instruction",
                     fix="",
                 )
-            if all(row in self.issuing for row in rows):
-                complete.append(rows)
-                for row in rows:
-                    del self.issuing[row]
-                    self.issued[row] = True
+            if all(warp in self.issuing for warp in warps):
+                complete.append(warps)
+                for warp in warps:
+                    del self.issuing[warp]
+                    self.issued[warp] = True
         passing = self.issued[indices]
         self.issued[indices] = False
         return passing, np.array(complete, np.int64).reshape(-1, WARPS)
@@ -176,57 +178,57 @@ class Warpgroups:
         index = np.array(sorted(read | written), np.int64)[:, None]
         plain = is_move(traits)
 
-        def watch(rows: NDArray[np.int64]) -> None:
-            for row in rows.tolist() if self.groups else ():
-                if self.groups.get(row):
+        def watch(warps: NDArray[np.int64]) -> None:
+            for warp in warps.tolist() if self.groups else ():
+                if self.groups.get(warp):
                     if plain:  # also into the accumulator of the next MMA
-                        self._move(row, read, from_copies, to_copies, statement)
-                        self._check_access(row, frozenset(), written, frozenset(), statement)
+                        self._move(warp, read, from_copies, to_copies, statement)
+                        self._check_access(warp, frozenset(), written, frozenset(), statement)
                     else:
-                        self._check_access(row, read, written, from_copies, statement)
-                        self._forget(row, to_copies)
+                        self._check_access(warp, read, written, from_copies, statement)
+                        self._forget(warp, to_copies)
             if index.size:
                 self._write_back([kept for kept in self.kept if not kept.numbers.isdisjoint(read | written)])
-                self._touch(index, rows, statement.line, plain)
+                self._touch(index, warps, statement.line, plain)
 
         return watch
 
-    def _touch(self, index: NDArray[np.int64], rows: NDArray[np.int64], line: int, move: bool) -> None:
+    def _touch(self, index: NDArray[np.int64], warps: NDArray[np.int64], line: int, move: bool) -> None:
         """Registers are touched. nvcc puts a mov, as that of zeros, between the fence and the first MMA of an
         accumulator, and movs of A before each MMA, where inline assembly takes floats as "r": that is harmless,
         since ptxas (13.0) makes nothing of it that the fence would have to order.
         """
         if not move:
-            self._touched[index, rows], self._dirty[rows] = line, True
+            self._touched[index, warps], self._dirty[warps] = line, True
             return
-        used = self._columns[index, rows] != 0
+        used = self._columns[index, warps] != 0
         if used.any():
-            self._touched[index, rows] = np.where(used, line, self._touched[index, rows])
-            self._dirty[rows] = True
+            self._touched[index, warps] = np.where(used, line, self._touched[index, warps])
+            self._dirty[warps] = True
 
     def _move(
-        self, row: int, read: frozenset[int], from_copies: frozenset[int], to: frozenset[int], statement: Statement
+        self, warp: int, read: frozenset[int], from_copies: frozenset[int], to: frozenset[int], statement: Statement
     ) -> None:
         """A move of accumulators in flight: ptxas puts a wait before it (its message C7517), so it gets the result."""
-        self._forget(row, to)
-        pending = list(self._pending(row))
+        self._forget(warp, to)
+        pending = list(self._pending(warp))
         for position, mma in enumerate(pending):
             if mma.accumulator.isdisjoint(read) and mma.copies.isdisjoint(from_copies):
                 continue
             for earlier in pending[: position + 1]:
                 earlier.finish()
             mma.copies |= to
-            self._in_flight(row, "reader", "copies the accumulator", mma, statement, advice=True)
+            self._in_flight(warp, "reader", "copies the accumulator", mma, statement, advice=True)
 
-    def _forget(self, row: int, copies: frozenset[int]) -> None:
+    def _forget(self, warp: int, copies: frozenset[int]) -> None:
         """Registers get something else than copies of accumulators."""
-        for mma in self._pending(row) if copies else ():
+        for mma in self._pending(warp) if copies else ():
             mma.copies -= copies
 
     def _check_access(
-        self, row: int, read: frozenset[int], written: frozenset[int], copies: frozenset[int], statement: Statement
+        self, warp: int, read: frozenset[int], written: frozenset[int], copies: frozenset[int], statement: Statement
     ) -> None:
-        for mma in self._pending(row):
+        for mma in self._pending(warp):
             if not mma.accumulator.isdisjoint(read | written):
                 verb, what = "reads" if not mma.accumulator.isdisjoint(read) else "writes", "the accumulator"
             elif not mma.copies.isdisjoint(copies):
@@ -235,14 +237,14 @@ class Warpgroups:
                 verb, what = "writes", "A"
             else:
                 continue
-            self._in_flight(row, "reader" if verb == "reads" else "writer", f"{verb} {what}", mma, statement)
+            self._in_flight(warp, "reader" if verb == "reads" else "writer", f"{verb} {what}", mma, statement)
 
     def _in_flight(
-        self, row: int, role: Role, what: str, mma: PendingMma, statement: Statement, *, advice: bool = False
+        self, warp: int, role: Role, what: str, mma: PendingMma, statement: Statement, *, advice: bool = False
     ) -> None:
         """An instruction accesses a register of an MMA in flight; `what` continues its name."""
-        access = self.findings.access(role, statement, row, space="reg")
-        issuer = self.findings.access("issuer", mma.statement, row, space="reg")
+        access = self.findings.access(role, statement, warp, space="reg")
+        issuer = self.findings.access("issuer", mma.statement, warp, space="reg")
         self.findings.report(
             wgmma.WGMMA_REGISTER_IN_FLIGHT,
             statement,
@@ -253,13 +255,13 @@ class Warpgroups:
             severity="advice" if advice else None,
         )
 
-    def _pending(self, row: int) -> Iterator[PendingMma]:
-        for group in self.groups.get(row, ()):
+    def _pending(self, warp: int) -> Iterator[PendingMma]:
+        for group in self.groups.get(warp, ()):
             yield from group
 
     def issue(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         accumulator: Sequence[int],
         input: Sequence[int],
         columns: int,
@@ -267,11 +269,13 @@ class Warpgroups:
     ) -> None:
         """Check an MMA of these warps before it begins: the fence before it, and which of its registers are in use."""
         problem = None
-        if not self.arrivals[rows].all():
+        if not self.arrivals[warps].all():
             problem = "The first wgmma.mma_async of a warp needs one"
-        problem = problem or self._touched_since(rows, accumulator, input) or self._reshaped(rows, accumulator, columns)
+        problem = (
+            problem or self._touched_since(warps, accumulator, input) or self._reshaped(warps, accumulator, columns)
+        )
         if problem is not None:
-            issuer = self.findings.access("issuer", statement, int(rows[0]), space="reg")
+            issuer = self.findings.access("issuer", statement, int(warps[0]), space="reg")
             self.findings.report(
                 wgmma.MISSING_WGMMA_FENCE,
                 statement,
@@ -281,32 +285,32 @@ class Warpgroups:
                 accesses=(issuer,),
             )
         taken, given = frozenset(input), frozenset(accumulator)
-        for row in rows:
-            for earlier in self._pending(int(row)):
+        for warp in warps:
+            for earlier in self._pending(int(warp)):
                 reads = not taken.isdisjoint(earlier.accumulator)
                 if reads or not earlier.input.isdisjoint(given):
                     what = "takes as A the accumulator" if reads else "overwrites A"
-                    self._in_flight(int(row), "reader" if reads else "writer", what, earlier, statement)
+                    self._in_flight(int(warp), "reader" if reads else "writer", what, earlier, statement)
 
-    def _touched_since(self, rows: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int]) -> str | None:
-        if not self._dirty[rows].any():
+    def _touched_since(self, warps: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int]) -> str | None:
+        if not self._dirty[warps].any():
             return None
         for numbers, what in ((accumulator, "the accumulator"), (input, "A")):
-            lines = self._touched[np.array(numbers, np.int64)[:, None], rows]
+            lines = self._touched[np.array(numbers, np.int64)[:, None], warps]
             if lines.any():
                 return f"Line {int(lines.max())} accesses a register of {what}, and no wgmma.fence follows it"
         return None
 
-    def _reshaped(self, rows: NDArray[np.int64], accumulator: Sequence[int], columns: int) -> str | None:
+    def _reshaped(self, warps: NDArray[np.int64], accumulator: Sequence[int], columns: int) -> str | None:
         """An accumulator whose registers were part of one of another shape since the fence."""
         key = tuple(accumulator), columns
         number = self._accumulators.setdefault(key, len(self._accumulators) + 1)
-        if (self._latest[rows] == number).all():
+        if (self._latest[warps] == number).all():
             return None
         index = np.array(accumulator)[:, None]
-        before = self._columns[index, rows]
+        before = self._columns[index, warps]
         other = before[(before != 0) & (before != columns)]
-        self._columns[index, rows], self._latest[rows] = columns, number
+        self._columns[index, warps], self._latest[warps] = columns, number
         if not other.size:
             return None
         return (
@@ -314,10 +318,10 @@ class Warpgroups:
             "wgmma.fence separates the two"
         )
 
-    def begin(self, rows: NDArray[np.int64], mma: PendingMma) -> None:
+    def begin(self, warps: NDArray[np.int64], mma: PendingMma) -> None:
         """An MMA of these warps is in flight, in their open group."""
-        for row in rows:
-            self.groups.setdefault(int(row), [[]])[-1].append(mma)
+        for warp in warps:
+            self.groups.setdefault(int(warp), [[]])[-1].append(mma)
 
     # Accumulators between MMAs.
 
@@ -325,34 +329,34 @@ class Warpgroups:
         """What is kept of these accumulators of these warps, or `kept`, new. Others with the registers are written."""
         found, stale = None, []
         for other in self.kept:
-            if other.numbers == kept.numbers and np.array_equal(other.rows, kept.rows):
+            if other.numbers == kept.numbers and np.array_equal(other.warps, kept.warps):
                 found = other
-            elif not other.numbers.isdisjoint(kept.numbers) and np.isin(other.rows, kept.rows).any():
+            elif not other.numbers.isdisjoint(kept.numbers) and np.isin(other.warps, kept.warps).any():
                 stale.append(other)
         self._write_back(stale)
         if found is None:
             self.kept.append(kept)
         return found or kept
 
-    def settle(self, rows: NDArray[np.int64], numbers: frozenset[int] | None = None) -> None:
+    def settle(self, warps: NDArray[np.int64], numbers: frozenset[int] | None = None) -> None:
         """Write what is kept of warps, if one of them has waited for all MMAs that accumulate into it.
 
         With `numbers`, what is kept of these registers, whatever is in flight: an MMA reads them as A.
         """
         ready: list[Kept] = []
         for kept in self.kept:
-            mine = rows[np.isin(rows, kept.rows)]
+            mine = warps[np.isin(warps, kept.warps)]
             if numbers is None:
-                wanted = any(self._free(int(row), kept.numbers) for row in mine)
+                wanted = any(self._free(int(warp), kept.numbers) for warp in mine)
             else:
                 wanted = mine.size > 0 and not kept.numbers.isdisjoint(numbers)
             if wanted:
                 ready.append(kept)
         self._write_back(ready)
 
-    def _free(self, row: int, numbers: frozenset[int]) -> bool:
+    def _free(self, warp: int, numbers: frozenset[int]) -> bool:
         """Whether no MMA that the warp has not waited for accumulates into these registers."""
-        return all(mma.accumulator.isdisjoint(numbers) for mma in self._pending(row))
+        return all(mma.accumulator.isdisjoint(numbers) for mma in self._pending(warp))
 
     def _write_back(self, ready: list[Kept]) -> None:
         for kept in ready:
@@ -362,33 +366,33 @@ class Warpgroups:
 
     # Fences and groups.
 
-    def arrive(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def arrive(self, warps: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Warps arrive at wgmma.fence, or look again; gives those whose whole warpgroup has arrived: they may pass."""
-        self.arrivals[rows] += ~self.waiting[rows]
-        together, _ = self.members(rows, "wgmma.fence")
-        position = np.searchsorted(together[:, 0], rows - rows % self.per_cta % WARPS)
-        passing = self.arrivals[rows] <= self.arrivals[together].min(axis=1)[position]
-        self.waiting[rows] = ~passing
-        gone = rows[passing]
+        self.arrivals[warps] += ~self.waiting[warps]
+        together, _ = self.members(warps, "wgmma.fence")
+        position = np.searchsorted(together[:, 0], warps - warps % self.per_cta % WARPS)
+        passing = self.arrivals[warps] <= self.arrivals[together].min(axis=1)[position]
+        self.waiting[warps] = ~passing
+        gone = warps[passing]
         for state in (self._touched, self._columns):
             state[:, gone] = 0
         self._dirty[gone] = False
         self._latest[gone] = 0
         return passing
 
-    def commit(self, row: int) -> None:
+    def commit(self, warp: int) -> None:
         """wgmma.commit_group: the open group is closed, empty or not."""
-        self.groups.setdefault(row, [[]]).append([])
+        self.groups.setdefault(warp, [[]]).append([])
 
-    def awaited(self, row: int, pending: int) -> list[PendingMma]:
+    def awaited(self, warp: int, pending: int) -> list[PendingMma]:
         """The MMAs that wgmma.wait_group waits for: those of all groups but the latest `pending`."""
-        groups = self.groups.get(row, [[]])
+        groups = self.groups.get(warp, [[]])
         return [mma for group in groups[: max(len(groups) - 1 - pending, 0)] for mma in group]
 
-    def retire(self, row: int, pending: int) -> None:
+    def retire(self, warp: int, pending: int) -> None:
         """The groups before the latest `pending` have been waited for."""
-        groups = self.groups.get(row)
+        groups = self.groups.get(warp)
         if groups is not None:
             del groups[: max(len(groups) - 1 - pending, 0)]
             if len(groups) == 1 and not groups[0]:
-                del self.groups[row]
+                del self.groups[warp]

@@ -19,7 +19,7 @@ _PATIENCE = 256
 
 
 class Warps:
-    """The warps of a machine, by row: the pc of each lane, and whether it is held there.
+    """The warps of a machine: the pc of each lane, and whether it is held there.
 
     A pc is the rank of a block in execution order (`Program.blocks`), or EXITED.
     """
@@ -37,7 +37,7 @@ class Warps:
         #: The steps of the launch, and in which each warp has run last.
         self.steps = 0
         self.last_run = np.zeros(warps, np.int64)
-        #: What held lanes wait for: key -> [(row, lanes, operation)].
+        #: What held lanes wait for: key -> [(warp, lanes, operation)].
         self.waits: dict[object, list[tuple[int, NDArray[np.bool_], Operation]]] = {}
         #: Rows whose timed waits give up: mbarrier.try_wait then returns false.
         self.timed_out = np.zeros(warps, np.bool_)
@@ -52,55 +52,55 @@ class Warps:
         self._ahead = np.zeros((warps, 32), np.bool_)
         self._any_ahead = False
 
-    def begin(self, rows: NDArray[np.int64], entry: int) -> None:
-        """New CTAs start in these rows: the pc of their threads is the entry."""
-        self.pc[rows] = np.where(self._machine.live[rows], entry, EXITED)
-        self.held[rows] = False
-        self.last_run[rows] = self.steps
-        self.refresh(rows)
+    def begin(self, warps: NDArray[np.int64], entry: int) -> None:
+        """New CTAs start in these warps: the pc of their threads is the entry."""
+        self.pc[warps] = np.where(self._machine.live[warps], entry, EXITED)
+        self.held[warps] = False
+        self.last_run[warps] = self.steps
+        self.refresh(warps)
 
     def leave(self, group: Group) -> None:
         """All lanes of a group have left the kernel."""
         group.store(self.pc, np.asarray(EXITED))
         self.refresh(group.indices)
 
-    def refresh(self, rows: NDArray[np.int64]) -> None:
+    def refresh(self, warps: NDArray[np.int64]) -> None:
         """Recompute the pc and readiness of these warps after their lanes moved or were held or woken."""
-        pc = self.pc[rows]
-        current = self._first(rows, pc) if self._any_ahead else pc.min(axis=1)
-        candidates = (pc == current[:, None]) & ~self.held[rows]
-        self.current[rows] = current
-        self.ready[rows] = candidates.any(axis=1) & (current != EXITED)
-        self.uniform[rows] = candidates.all(axis=1)
+        pc = self.pc[warps]
+        current = self._first(warps, pc) if self._any_ahead else pc.min(axis=1)
+        candidates = (pc == current[:, None]) & ~self.held[warps]
+        self.current[warps] = current
+        self.ready[warps] = candidates.any(axis=1) & (current != EXITED)
+        self.uniform[warps] = candidates.all(axis=1)
 
-    def _first(self, rows: NDArray[np.int64], pc: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _first(self, warps: NDArray[np.int64], pc: NDArray[np.int64]) -> NDArray[np.int64]:
         """The pc at which these warps run next: lanes that ran ahead wait at `.aligned` instructions for the others."""
-        waits = self._ahead[rows] & self._aligned[np.minimum(pc, len(self._aligned) - 1)]
+        waits = self._ahead[warps] & self._aligned[np.minimum(pc, len(self._aligned) - 1)]
         current = np.where(waits, EXITED, pc).min(axis=1)
         current = np.where(current == EXITED, pc.min(axis=1), current)
         whole = ((pc == current[:, None]) | (pc == EXITED)).all(axis=1)
         if whole.any():
-            self._ahead[rows[whole]] = False
+            self._ahead[warps[whole]] = False
             self._any_ahead = bool(self._ahead.any())
         return current
 
     def move(self, group: Group, pc: int) -> None:
         """All lanes of a group go to a block."""
         if group.mask is None:
-            self.pc[group.rows] = pc
-            if self.uniform[group.rows].all():
-                self.current[group.rows] = pc
+            self.pc[group.warps] = pc
+            if self.uniform[group.warps].all():
+                self.current[group.warps] = pc
                 return
         else:
             group.store(self.pc, np.asarray(pc))
         self.refresh(group.indices)
 
     def hold(self, group: Group, key: Callable[[int], object], operation: Operation) -> None:
-        """Keep lanes where they are until `wake(key(row))`."""
+        """Keep lanes where they are until `wake(key(warp))`."""
         group.store(self.held, np.asarray(True))
         active = group.active
-        for position, row in enumerate(group.indices):
-            self.waits.setdefault(key(int(row)), []).append((int(row), active[position].copy(), operation))
+        for position, warp in enumerate(group.indices):
+            self.waits.setdefault(key(int(warp)), []).append((int(warp), active[position].copy(), operation))
         self.refresh(group.indices)
 
     def wake(self, key: object) -> None:
@@ -108,13 +108,13 @@ class Warps:
         waiting = self.waits.pop(key, None)
         if not waiting:
             return
-        for row, lanes, _ in waiting:
-            self.release(row, lanes)
-        self.refresh(np.unique([row for row, _, _ in waiting]))
+        for warp, lanes, _ in waiting:
+            self.release(warp, lanes)
+        self.refresh(np.unique([warp for warp, _, _ in waiting]))
 
-    def release(self, row: int, lanes: NDArray[np.bool_]) -> None:
+    def release(self, warp: int, lanes: NDArray[np.bool_]) -> None:
         """Lanes wait no longer; `refresh` comes next."""
-        self.held[row] &= ~lanes
+        self.held[warp] &= ~lanes
 
     # Who goes next.
 
@@ -133,9 +133,9 @@ class Warps:
         self._fair_pc = pc = int(later.min() if len(later) else pcs.min())
         mask = free & (self.pc == pc)
         self._go_ahead(mask & parked)
-        rows = np.flatnonzero(mask.any(axis=1))
-        mask = mask[rows]
-        return Group(self._machine, rows, None if mask.all() else mask)
+        warps = np.flatnonzero(mask.any(axis=1))
+        mask = mask[warps]
+        return Group(self._machine, warps, None if mask.all() else mask)
 
     def _go_ahead(self, lanes: NDArray[np.bool_]) -> None:
         """Lanes, (warps, 32), run ahead of others of their warps."""
@@ -155,22 +155,22 @@ class Warps:
         if self._apart and not timeline.random.getrandbits(2) and (group := self._some_ahead()) is not None:
             return group
         if timeline.schedule == "random":
-            rows = np.flatnonzero(ready)
-            pc = current[rows[timeline.random.randrange(len(rows))]]
+            warps = np.flatnonzero(ready)
+            pc = current[warps[timeline.random.randrange(len(warps))]]
         else:
             pc = np.where(ready, current, EXITED).min()
             if self.steps % 64 == 0:
                 oldest = int(np.where(ready, self.last_run, self.steps).argmin())
                 if ready[oldest] and self.steps - self.last_run[oldest] > _PATIENCE:
                     pc = current[oldest]
-        rows = np.flatnonzero(ready & (current == pc))
+        warps = np.flatnonzero(ready & (current == pc))
         if self._apart and self._separable[pc]:
-            return self._some_lanes(rows, (self.pc[rows] == pc) & ~self.held[rows])
-        if self.uniform[rows].all():
-            return Group(self._machine, rows, None)
-        return Group(self._machine, rows, (self.pc[rows] == pc) & ~self.held[rows])
+            return self._some_lanes(warps, (self.pc[warps] == pc) & ~self.held[warps])
+        if self.uniform[warps].all():
+            return Group(self._machine, warps, None)
+        return Group(self._machine, warps, (self.pc[warps] == pc) & ~self.held[warps])
 
-    def _some_lanes(self, rows: NDArray[np.int64], mask: NDArray[np.bool_]) -> Group:
+    def _some_lanes(self, warps: NDArray[np.int64], mask: NDArray[np.bool_]) -> Group:
         """Some of these lanes (warps, 32), at random: the others come later.
 
         So a bar.warp.sync that is missing between strong accesses, which do not race, shows as a wrong result.
@@ -179,8 +179,8 @@ class Warps:
         chosen = mask & (bits >> np.arange(32) & 1).astype(np.bool_)
         some = chosen.any(axis=1)
         if not some.any():
-            return Group(self._machine, rows, None if mask.all() else mask)
-        return Group(self._machine, rows[some], chosen[some])
+            return Group(self._machine, warps, None if mask.all() else mask)
+        return Group(self._machine, warps[some], chosen[some])
 
     def _some_ahead(self) -> Group | None:
         """Lanes that wait for others of their warp to converge, at one pc where they may make strong accesses first."""
@@ -190,16 +190,16 @@ class Warps:
         if not len(pcs):
             return None
         ahead &= self.pc == pcs[self._machine.timeline.random.randrange(len(pcs))]
-        rows = np.flatnonzero(ahead.any(axis=1))
-        return Group(self._machine, rows, ahead[rows])
+        warps = np.flatnonzero(ahead.any(axis=1))
+        return Group(self._machine, warps, ahead[warps])
 
     def parked(self) -> Group | None:
         """Lanes of divergent warps whose first lanes are held, at one pc."""
         free = (self.pc != EXITED) & ~self.held & (self.pc != self.current[:, None])
-        rows = np.flatnonzero(free.any(axis=1))
-        if not len(rows):
+        warps = np.flatnonzero(free.any(axis=1))
+        if not len(warps):
             return None
-        pc = np.where(free, self.pc, EXITED)[rows].min()
-        mask = free[rows] & (self.pc[rows] == pc)
+        pc = np.where(free, self.pc, EXITED)[warps].min()
+        mask = free[warps] & (self.pc[warps] == pc)
         chosen = mask.any(axis=1)
-        return Group(self._machine, rows[chosen], mask[chosen])
+        return Group(self._machine, warps[chosen], mask[chosen])

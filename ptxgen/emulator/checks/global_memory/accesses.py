@@ -65,31 +65,33 @@ class GlobalAccesses(Observer):
         self._observed = np.zeros(0, np.bool_)
 
     def memory_loads(self, access: MemoryAccess) -> None:
-        rows, mask, space, places, size, statement, order = access
+        warps, mask, space, places, size, statement, order = access
         if space != "global":
             return
         if order is None:
-            self.access(rows, places.offsets, mask, size, statement)
+            self.access(warps, places.offsets, mask, size, statement)
         else:
-            self.strong(rows, places.offsets, mask, size, statement, "strong load", reads=True, writes=False)
+            self.strong(warps, places.offsets, mask, size, statement, "strong load", reads=True, writes=False)
 
     def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
-        rows, mask, space, places, size, statement, order = access
+        warps, mask, space, places, size, statement, order = access
         if space != "global":
             return
         if order is None:
             same = ~changing_lanes(access.active, places, size, values)
-            self.access(rows, places.offsets, mask, size, statement, same)
+            self.access(warps, places.offsets, mask, size, statement, same)
         else:
             changing = changing_lanes(access.active, places, size, values)
-            self.strong(rows, places.offsets, mask, size, statement, "strong store", changing, reads=False, writes=True)
+            self.strong(
+                warps, places.offsets, mask, size, statement, "strong store", changing, reads=False, writes=True
+            )
 
     def memory_updates(
         self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
-        rows, mask, space, places, size, statement, _ = access
+        warps, mask, space, places, size, statement, _ = access
         if space == "global":
-            self.strong(rows, places.offsets, mask, size, statement, "atomic operation", reads=returns, writes=True)
+            self.strong(warps, places.offsets, mask, size, statement, "atomic operation", reads=returns, writes=True)
 
     def copies_issued(
         self, works: Sequence[AsyncWork], access: MemoryAccess, sources: NDArray[np.int64], read: NDArray[np.int64]
@@ -98,21 +100,21 @@ class GlobalAccesses(Observer):
         whole = access.active & (read == access.size)
         if whole.any():
             offsets, lanes = np.where(whole, sources, 0), None if whole.all() else whole
-            self.access(access.rows, offsets, lanes, access.size, access.statement, what="cp.async")
+            self.access(access.warps, offsets, lanes, access.size, access.statement, what="cp.async")
 
-    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
+    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
         if slot is None:
-            self._write_map(row, address, statement)
+            self._write_map(warp, address, statement)
 
-    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Statement) -> None:
-        self._write_map(row, address, statement)
+    def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Statement) -> None:
+        self._write_map(warp, address, statement)
 
     def heap_grows(self, bytes: int) -> None:
         self._events.grow(bytes)
 
     def access(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         offsets: NDArray[np.int64],
         mask: Mask,
         size: int,
@@ -130,39 +132,39 @@ class GlobalAccesses(Observer):
         what = what if same is None else "store"
         grids = self._grids
         if grids.before is not None or grids.after is not None:
-            grids.access(rows, offsets, racing, size, statement, what)
+            grids.access(warps, offsets, racing, size, statement, what)
         if events.strong.used:
-            self._against_strong(rows, offsets, racing, size, statement, what)
+            self._against_strong(warps, offsets, racing, size, statement, what)
         again = None
         if events.writer.used:
             before = events.writer.at(offsets, size)
-            self._compare(before >> SHIFT, offsets, rows, racing, statement, what)
-            again = self._between_lanes(before, offsets, rows, mask, racing, statement, what)
-            self._lane_order.compare(events, before, offsets, rows, racing, statement, what)
+            self._compare(before >> SHIFT, offsets, warps, racing, statement, what)
+            again = self._between_lanes(before, offsets, warps, mask, racing, statement, what)
+            self._lane_order.compare(events, before, offsets, warps, racing, statement, what)
         if same is not None:
             for places in (events.reader, events.earlier):
                 if places.used:
-                    self._compare(places.at(offsets, size) >> SHIFT, offsets, rows, racing, statement, what)
+                    self._compare(places.at(offsets, size) >> SHIFT, offsets, warps, racing, statement, what)
             if events.strong_reader.used:
-                self._against_pollers(rows, offsets, racing, size, statement, what)
+                self._against_pollers(warps, offsets, racing, size, statement, what)
         if events.copies:
             # Memory does not hold what a copy in flight will write: all lanes count.
-            self._compare(events.copy_writer[_granules(offsets, size)], offsets, rows, mask, statement, what)
+            self._compare(events.copy_writer[_granules(offsets, size)], offsets, warps, mask, statement, what)
             if same is not None:
                 self._against_copies_that_read(
-                    events.copy_reader[_granules(offsets, size)], offsets, rows, racing, statement, what
+                    events.copy_reader[_granules(offsets, size)], offsets, warps, racing, statement, what
                 )
-        mine = events.of_warps(rows, statement, what)
+        mine = events.of_warps(warps, statement, what)
         entries = mine[:, None] << SHIFT | _LANES
         if same is None:
-            self._keep_load(rows, offsets, mask, size, entries)
+            self._keep_load(warps, offsets, mask, size, entries)
         else:
-            self._keep_store(rows, offsets, mask, size, entries, racing, statement, again)
-            self._lane_order.stored(rows, _ALL if mask is None else bits_of(mask))
+            self._keep_store(warps, offsets, mask, size, entries, racing, statement, again)
+            self._lane_order.stored(warps, _ALL if mask is None else bits_of(mask))
 
     def strong(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         offsets: NDArray[np.int64],
         mask: Mask,
         size: int,
@@ -181,14 +183,14 @@ class GlobalAccesses(Observer):
         grids = self._grids
         racing = mask if racing is None else racing
         if grids.before is not None or grids.after is not None:
-            grids.access(rows, offsets, mask, size, statement, what, strong=True)
+            grids.access(warps, offsets, mask, size, statement, what, strong=True)
         kinds = (events.writer, events.reader, events.earlier) if writes else (events.writer,)
         for places in kinds:
             if places.used:
                 overlapping = places.at(offsets, size) >> SHIFT
                 if places is not events.writer:  # Triton's warps load what one of their CTA then changes
-                    overlapping[self._of_same_cta(overlapping, rows)] = 0
-                self._compare(overlapping, offsets, rows, racing, statement, what)
+                    overlapping[self._of_same_cta(overlapping, warps)] = 0
+                self._compare(overlapping, offsets, warps, racing, statement, what)
         active = offsets.ravel() if mask is None else offsets[mask]
         if reads:
             if len(self._observed) < len(events.copy_writer) * (GRANULE // WORD):
@@ -196,7 +198,7 @@ class GlobalAccesses(Observer):
                 self._observed = np.r_[self._observed, np.zeros(missing, np.bool_)]
             for part in range(0, size, WORD):
                 self._observed[(active + part) // WORD] = True
-        entries = events.of_warps(rows, statement, what)[:, None] << SHIFT | _LANES
+        entries = events.of_warps(warps, statement, what)[:, None] << SHIFT | _LANES
         table = events.strong if writes else events.strong_reader
         table.keep(active, size, entries.ravel() if mask is None else entries[mask])
         if not writes:
@@ -205,43 +207,43 @@ class GlobalAccesses(Observer):
             places.forget(active, size)
         if events.copies:
             copies = events.copy_writer[_granules(offsets, size)]
-            unordered = self._unordered(copies, rows, mask)
+            unordered = self._unordered(copies, warps, mask)
             if unordered is not None:
                 adding = [events.adds(event) for event in copies[unordered].tolist()]
                 unordered[unordered] = ~np.array(adding)
-                self._report_all(unordered, copies, offsets, rows, statement, what)
+                self._report_all(unordered, copies, offsets, warps, statement, what)
             self._against_copies_that_read(
-                events.copy_reader[_granules(offsets, size)], offsets, rows, mask, statement, what
+                events.copy_reader[_granules(offsets, size)], offsets, warps, mask, statement, what
             )
 
-    def _write_map(self, row: int, address: int, statement: Statement) -> None:
+    def _write_map(self, warp: int, address: int, statement: Statement) -> None:
         """A thread of a warp changes a tensormap, or all its threads together do."""
         granules = (address - HEAP_BASE) // GRANULE + np.arange(MAP_BYTES // GRANULE)
-        rows, offsets, events = np.array([row]), (granules * GRANULE)[None], self._events
+        warps, offsets, events = np.array([warp]), (granules * GRANULE)[None], self._events
         if self._grids.before is not None or self._grids.after is not None:
-            self._grids.copy(row, granules, "change of a tensormap", statement, writes=True)
+            self._grids.copy(warp, granules, "change of a tensormap", statement, writes=True)
         for places in (events.writer, events.reader, events.earlier):
             if places.used:
                 self._compare(
-                    places.at(offsets, GRANULE) >> SHIFT, offsets, rows, None, statement, "change of a tensormap"
+                    places.at(offsets, GRANULE) >> SHIFT, offsets, warps, None, statement, "change of a tensormap"
                 )
-        event = events.of_warps(rows, statement, "change of a tensormap")
+        event = events.of_warps(warps, statement, "change of a tensormap")
         events.writer.keep(offsets[0], GRANULE, np.repeat(event << SHIFT | NOBODY, len(granules)))
 
     # What is remembered.
 
     def _keep_load(
-        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries
+        self, warps: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries
     ) -> None:
         """Loads replace those that happen before them; others stay as earlier ones."""
         reader, earlier = self._events.reader, self._events.earlier
         before = reader.at(offsets, size) if reader.used else None
         ascending = self._keep(reader, offsets, mask, size, entries)
         if before is not None and before.any():
-            unordered = self._unordered(before >> SHIFT, rows, mask)
+            unordered = self._unordered(before >> SHIFT, warps, mask)
             if unordered is not None:
                 earlier.keep_some(offsets, size, before, unordered)
-        if len(rows) > 1 and not ascending:
+        if len(warps) > 1 and not ascending:
             after = reader.at(offsets, min(size, WORD))[..., 0 if size > 1 else -1]
             lost = (after ^ entries) >> SHIFT != 0  # several warps load the same at once
             if mask is not None:
@@ -251,7 +253,7 @@ class GlobalAccesses(Observer):
 
     def _keep_store(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         offsets: NDArray[np.int64],
         mask: Mask,
         size: int,
@@ -268,8 +270,8 @@ class GlobalAccesses(Observer):
             overlapping = after != entries[..., None]
             if mask is not None:
                 overlapping &= mask[..., None]
-            if len(rows) > 1 and overlapping.any():  # lanes of several warps store to the same bytes at once
-                self._compare(np.where(overlapping, after >> SHIFT, 0), offsets, rows, racing, statement, "store")
+            if len(warps) > 1 and overlapping.any():  # lanes of several warps store to the same bytes at once
+                self._compare(np.where(overlapping, after >> SHIFT, 0), offsets, warps, racing, statement, "store")
             overlapping &= after >> SHIFT == (entries >> SHIFT)[..., None]
             self._forget_lanes(offsets, size, entries, overlapping)
         if again is not None:
@@ -288,19 +290,19 @@ class GlobalAccesses(Observer):
 
     # What races.
 
-    def _unordered(self, events: Events, rows: NDArray[np.int64], racing: Mask) -> NDArray[np.bool_] | None:
-        """Which of these events, (warps, 32, places), by other warps are unordered with `rows`; None: none."""
+    def _unordered(self, events: Events, warps: NDArray[np.int64], racing: Mask) -> NDArray[np.bool_] | None:
+        """Which of these events, (warps, 32, places), by other warps are unordered with `warps`; None: none."""
         suspect = events != 0
         if racing is not None:
             suspect &= racing[..., None]
         if not suspect.any():
             return None
-        actors = self._happens_before.actors(rows)[:, None, None]
+        actors = self._happens_before.actors(warps)[:, None, None]
         others, clocks = self._events.actor[events], self._events.clock[events]
         suspect &= (others != actors) | (clocks == PENDING)
         if not suspect.any():
             return None
-        mine = np.broadcast_to(rows[:, None, None], events.shape)
+        mine = np.broadcast_to(warps[:, None, None], events.shape)
         suspect &= ~self._happens_before.have_observed(mine, others, clocks)
         if not suspect.any():
             return None
@@ -314,34 +316,34 @@ class GlobalAccesses(Observer):
         suspect[suspect] = ~np.array(observed)[place]
         return suspect
 
-    def _of_same_cta(self, events: Events, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _of_same_cta(self, events: Events, warps: NDArray[np.int64]) -> NDArray[np.bool_]:
         per_cta = self._happens_before.warps
-        return self._events.actor[events] // per_cta == (self._happens_before.actors(rows) // per_cta)[:, None, None]
+        return self._events.actor[events] // per_cta == (self._happens_before.actors(warps) // per_cta)[:, None, None]
 
     def _compare(
         self,
         events: Events,
         offsets: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         racing: Mask,
         statement: Statement,
         what: str,
     ) -> None:
         """Report accesses among these events, (warps, 32, places), with which the warps are unordered."""
-        unordered = self._unordered(events, rows, racing)
+        unordered = self._unordered(events, warps, racing)
         if unordered is not None:
-            self._report_all(unordered, events, offsets, rows, statement, what)
+            self._report_all(unordered, events, offsets, warps, statement, what)
 
     def _report_all(
         self,
         chosen: NDArray[np.bool_],
         events: Events,
         offsets: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         statement: Statement,
         what: str,
     ) -> None:
-        found = np.broadcast_to(rows[:, None, None], events.shape)[chosen] << 32 | events[chosen]
+        found = np.broadcast_to(warps[:, None, None], events.shape)[chosen] << 32 | events[chosen]
         position, lane, _ = np.nonzero(chosen)
         pairs, first = np.unique(found, return_index=True)
         for pair, at in zip(pairs.tolist(), first.tolist(), strict=True):
@@ -351,7 +353,7 @@ class GlobalAccesses(Observer):
 
     def _against_strong(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         offsets: NDArray[np.int64],
         racing: Mask,
         size: int,
@@ -360,22 +362,22 @@ class GlobalAccesses(Observer):
     ) -> None:
         """Strong stores unordered with the warps, which have not observed them at that word either."""
         events = self._events.strong.at(offsets, size) >> SHIFT
-        unordered = self._unordered(events, rows, racing)
+        unordered = self._unordered(events, warps, racing)
         if unordered is None:
             return
         observed = self._observed[np.minimum(offsets // WORD, len(self._observed) - 1)] if len(self._observed) else None
         if observed is not None and (unordered & observed[..., None]).any():
-            for position, row in enumerate(rows.tolist()):
+            for position, warp in enumerate(warps.tolist()):
                 for event in np.unique(events[position][unordered[position] & observed[position][:, None]]).tolist():
                     if self._happens_before.unfenced_side(
-                        row, int(self._events.actor[event]), int(self._events.clock[event])
+                        warp, int(self._events.actor[event]), int(self._events.clock[event])
                     ):
                         unordered[position] &= (events[position] != event) | ~observed[position][:, None]
-        self._report_all(unordered, events, offsets, rows, statement, what)
+        self._report_all(unordered, events, offsets, warps, statement, what)
 
     def _against_pollers(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         offsets: NDArray[np.int64],
         racing: Mask,
         size: int,
@@ -387,22 +389,22 @@ class GlobalAccesses(Observer):
         Flags of strong accesses alone count as order here, whether they release and acquire or not.
         """
         events = self._events.strong_reader.at(offsets, size) >> SHIFT
-        events[self._of_same_cta(events, rows)] = 0
-        unordered = self._unordered(events, rows, racing)
+        events[self._of_same_cta(events, warps)] = 0
+        unordered = self._unordered(events, warps, racing)
         if unordered is None:
             return
-        for position, row in enumerate(rows.tolist()):
+        for position, warp in enumerate(warps.tolist()):
             for event in np.unique(events[position][unordered[position]]).tolist():
                 actor, clock = int(self._events.actor[event]), int(self._events.clock[event])
-                if self._happens_before.unfenced_side(row, actor, clock):
+                if self._happens_before.unfenced_side(warp, actor, clock):
                     unordered[position] &= events[position] != event
-        self._report_all(unordered, events, offsets, rows, statement, what)
+        self._report_all(unordered, events, offsets, warps, statement, what)
 
     def _between_lanes(
         self,
         entries: Entries,
         offsets: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         mask: Mask,
         racing: Mask,
         statement: Statement,
@@ -416,18 +418,20 @@ class GlobalAccesses(Observer):
         if not overlapping.any():
             return None
         lanes, intervals = self._lanes, self._events.lanes[entries >> SHIFT]
-        unordered = intervals == lanes.interval[rows][:, None, None]
-        if lanes.narrow.any(rows):
-            for position, row in enumerate(rows.tolist()):
-                unordered[position] |= lanes.narrow.unordered(row, _LANES[:, None], intervals[position], lane[position])
+        unordered = intervals == lanes.interval[warps][:, None, None]
+        if lanes.narrow.any(warps):
+            for position, warp in enumerate(warps.tolist()):
+                unordered[position] |= lanes.narrow.unordered(
+                    warp, _LANES[:, None], intervals[position], lane[position]
+                )
         overlapping &= unordered
         found = overlapping if racing is None else overlapping & racing[..., None]
         if found.any():
             position, own, place = np.unravel_index(int(found.argmax()), found.shape)
             entry = int(entries[position, own, place])
             found_at, lanes = HEAP_BASE + int(offsets[position, own]), 1 << int(own)
-            row, other_lanes = int(rows[position]), 1 << (entry & NOBODY)
-            party, other = self._events.parties(row, entry >> SHIFT, what, statement, found_at, lanes, other_lanes)
+            warp, other_lanes = int(warps[position]), 1 << (entry & NOBODY)
+            party, other = self._events.parties(warp, entry >> SHIFT, what, statement, found_at, lanes, other_lanes)
             self._findings.report(
                 races.GLOBAL_RACE,
                 statement,
@@ -443,7 +447,7 @@ class GlobalAccesses(Observer):
         self,
         events: Events,
         offsets: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         racing: Mask,
         statement: Statement,
         what: str,
@@ -455,7 +459,7 @@ class GlobalAccesses(Observer):
         if not suspect.any():
             return
         operations, observed = self._happens_before.operations, self._happens_before.observed
-        found = np.broadcast_to(rows[:, None, None], events.shape)[suspect] << 32 | events[suspect]
+        found = np.broadcast_to(warps[:, None, None], events.shape)[suspect] << 32 | events[suspect]
         reading = []
         for pair in np.unique(found).tolist():
             number = int(self._events.operation[pair & 0xFFFFFFFF])
@@ -463,7 +467,7 @@ class GlobalAccesses(Observer):
                 reading.append(pair)
         if reading:
             suspect[suspect] = np.isin(found, reading)
-            self._report_all(suspect, events, offsets, rows, statement, what)
+            self._report_all(suspect, events, offsets, warps, statement, what)
 
 
 def _granules(offsets: NDArray[np.int64], size: int) -> NDArray[np.int64]:

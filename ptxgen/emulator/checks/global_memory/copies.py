@@ -54,15 +54,15 @@ class GlobalCopies(Observer):
         self._stamps: dict[int, int] = {}
 
     def work_reads_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
-        self.read(self._happens_before.operations[work.number], work.row, granules)
+        self.read(self._happens_before.operations[work.number], work.warp, granules)
 
     def work_writes_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
         operation = self._happens_before.operations[work.number]
-        self._stamps[work.number] = self.write(operation, work.row, granules)
+        self._stamps[work.number] = self.write(operation, work.warp, granules)
 
-    def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
+    def work_awaited(self, warp: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
         if not reads:
-            self.waited(row, [self._stamps.pop(work.number) for work in works if work.number in self._stamps])
+            self.waited(warp, [self._stamps.pop(work.number) for work in works if work.number in self._stamps])
 
     def work_completed(self, work: AsyncWork) -> None:
         self._overlaps.completes(work.number)
@@ -70,62 +70,62 @@ class GlobalCopies(Observer):
     def launch_ends(self, status: Status) -> None:
         self._overlaps.end()
 
-    def read(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> None:
-        """A copy that warp `row` issues reads these granules of the heap."""
+    def read(self, operation: AsyncOperation, warp: int, granules: NDArray[np.int64]) -> None:
+        """A copy that `warp` issues reads these granules of the heap."""
         events, granules = self._events, self._inside(granules)
-        self._grids.copy(row, granules, operation.what, operation.statement, writes=False)
+        self._grids.copy(warp, granules, operation.what, operation.statement, writes=False)
         for event in (*events.writer.events(granules), *events.strong.events(granules)):
-            if self._require_observed(operation, row, int(event), granules):
-                self._require_proxy_fence(operation, row, int(event), granules)
+            if self._require_observed(operation, warp, int(event), granules):
+                self._require_proxy_fence(operation, warp, int(event), granules)
         found = events.copy_writer[granules]
         for event in distinct_events(found) if found.any() else ():
-            self._require_observed(operation, row, int(event), granules)
-        events.copy_reader[granules] = events.of_copy(row, 0, operation.statement, operation.what, operation.number)
+            self._require_observed(operation, warp, int(event), granules)
+        events.copy_reader[granules] = events.of_copy(warp, 0, operation.statement, operation.what, operation.number)
 
-    def write(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> int:
+    def write(self, operation: AsyncOperation, warp: int, granules: NDArray[np.int64]) -> int:
         """One to global memory overwrites them, or combines its data with theirs. Gives what `waited` takes."""
         events, granules = self._events, self._inside(granules)
-        self._grids.copy(row, granules, operation.what, operation.statement, writes=True)
+        self._grids.copy(warp, granules, operation.what, operation.statement, writes=True)
         reduces = "reduction" in operation.what
         for event in events.writer.events(granules):
-            if self._require_observed(operation, row, int(event), granules) and reduces:
-                self._require_proxy_fence(operation, row, int(event), granules)
+            if self._require_observed(operation, warp, int(event), granules) and reduces:
+                self._require_proxy_fence(operation, warp, int(event), granules)
         for event in (*events.reader.events(granules), *events.earlier.events(granules)):
-            self._require_observed(operation, row, int(event), granules)
+            self._require_observed(operation, warp, int(event), granules)
         if not reduces:
             for event in events.strong.events(granules):
-                self._require_observed(operation, row, int(event), granules)
+                self._require_observed(operation, warp, int(event), granules)
         self._overlaps.begins(operation.number)
-        self._against_stores(operation, row, granules, reduces=reduces)
+        self._against_stores(operation, warp, granules, reduces=reduces)
         for event in distinct_events(events.copy_reader[granules]):
             number = int(events.operation[event])
             if (
                 number in self._happens_before.operations
-                and number not in self._happens_before.observed[row].operations
+                and number not in self._happens_before.observed[warp].operations
             ):
-                self._report(operation, row, int(event), granules)
-        made = events.of_copy(row, PENDING, operation.statement, operation.what)
+                self._report(operation, warp, int(event), granules)
+        made = events.of_copy(warp, PENDING, operation.statement, operation.what)
         events.forget_granules(granules)
         events.copy_writer[granules] = made
         stamp = events.stamp(made)
         self._numbers[stamp] = operation.number
         return stamp
 
-    def tensormap_used(self, row: int, address: int, data: bytes, statement: Statement) -> None:
+    def tensormap_used(self, warp: int, address: int, data: bytes, statement: Statement) -> None:
         """`Tensormaps` has the fences."""
         granules = (address - HEAP_BASE) // GRANULE + np.arange(MAP_BYTES // GRANULE)
         what = "use of a tensormap"
         if self._grids.before is not None or self._grids.after is not None:
-            self._grids.copy(row, granules, what, statement, writes=False)
+            self._grids.copy(warp, granules, what, statement, writes=False)
         for event in self._events.writer.events(granules):
-            if not self._has_observed(row, int(event)):
-                self._events.report(row, int(event), what, statement, self._events.where(granules, int(event)))
-        event = self._events.of_warps(np.array([row]), statement, what)
+            if not self._has_observed(warp, int(event)):
+                self._events.report(warp, int(event), what, statement, self._events.where(granules, int(event)))
+        event = self._events.of_warps(np.array([warp]), statement, what)
         self._events.strong_reader.keep(granules * GRANULE, GRANULE, np.repeat(event << SHIFT | NOBODY, len(granules)))
 
-    def waited(self, row: int, stamps: list[int]) -> None:
+    def waited(self, warp: int, stamps: list[int]) -> None:
         """A warp has waited for the completion of its copies to global memory."""
-        clock = self._happens_before.clock(row)
+        clock = self._happens_before.clock(warp)
         for stamp in stamps:
             self._events.settle(stamp, clock)
 
@@ -134,48 +134,48 @@ class GlobalCopies(Observer):
         return granules[(granules >= 0) & (granules < len(self._events.copy_writer))]
 
     def _against_stores(
-        self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], *, reduces: bool
+        self, operation: AsyncOperation, warp: int, granules: NDArray[np.int64], *, reduces: bool
     ) -> None:
         """The copies that have written there must happen before; reductions do not conflict with each other."""
         found = self._events.copy_writer[granules]
         for event in distinct_events(found).tolist() if found.any() else ():
             adds = self._events.adds(event)
-            if (reduces and adds) or self._has_observed(row, event):
+            if (reduces and adds) or self._has_observed(warp, event):
                 continue
             number = self._numbers.get(self._events.stamp(event))
             if reduces or adds or number is None:
-                self._report(operation, row, event, granules)
+                self._report(operation, warp, event, granules)
                 continue
             address = self._events.where(granules, event)
-            report = partial(self._events.report, row, event, operation.what, operation.statement, address)
+            report = partial(self._events.report, warp, event, operation.what, operation.statement, address)
             self._overlaps.overlap(
                 number, operation.number, granules[found == event], lambda equal, report=report: report(equal=equal)
             )
 
-    def _require_observed(self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]) -> bool:
+    def _require_observed(self, operation: AsyncOperation, warp: int, event: int, granules: NDArray[np.int64]) -> bool:
         """Whether an event happens before what the warp does now; reports it if not."""
-        observed = self._has_observed(row, event)
+        observed = self._has_observed(warp, event)
         if not observed:
-            self._report(operation, row, event, granules)
+            self._report(operation, warp, event, granules)
         return observed
 
-    def _has_observed(self, row: int, event: int) -> bool:
+    def _has_observed(self, warp: int, event: int) -> bool:
         return self._happens_before.has_observed_actor(
-            row, int(self._events.actor[event]), int(self._events.clock[event])
+            warp, int(self._events.actor[event]), int(self._events.clock[event])
         )
 
-    def _report(self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]) -> None:
-        self._events.report(row, event, operation.what, operation.statement, self._events.where(granules, event))
+    def _report(self, operation: AsyncOperation, warp: int, event: int, granules: NDArray[np.int64]) -> None:
+        self._events.report(warp, event, operation.what, operation.statement, self._events.where(granules, event))
 
     def _require_proxy_fence(
-        self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]
+        self, operation: AsyncOperation, warp: int, event: int, granules: NDArray[np.int64]
     ) -> None:
         """Any fence that the store happens before is enough: a path from it to the copy is not required."""
         events = self._events
         other = int(events.actor[event])
         if not self._happens_before.fenced_in_global(other, int(events.clock[event])):
             address = events.where(granules, event)
-            found, writer = events.parties(row, event, operation.what, operation.statement, address)
+            found, writer = events.parties(warp, event, operation.what, operation.statement, address)
             self._findings.report(
                 races.MISSING_PROXY_FENCE,
                 operation.statement,

@@ -109,26 +109,26 @@ class GlobalEvents:
 
     # Events.
 
-    def of_warps(self, rows: NDArray[np.int64], statement: Statement, what: str) -> Events:
+    def of_warps(self, warps: NDArray[np.int64], statement: Statement, what: str) -> Events:
         """An event for each warp: the same as before where no warp has synchronized since."""
         clocks, lanes, key = (
-            self._happens_before.intervals(rows),
-            self._lane_intervals[rows],
+            self._happens_before.intervals(warps),
+            self._lane_intervals[warps],
             id(statement),
         )
         last = self._last.get(key)
         # Lanes' intervals never come again, so those of a later CTA are others too.
-        if last is None or not all(map(np.array_equal, last, (rows, clocks, lanes))):
-            first = self._add(len(rows), statement, what)
-            span = slice(first, first + len(rows))
-            self.actor[span], self.clock[span], self.lanes[span] = self._happens_before.actors(rows), clocks, lanes
-            last = self._last[key] = rows.copy(), clocks, lanes, first
-        return np.arange(last[3], last[3] + len(rows), dtype=np.int32)
+        if last is None or not all(map(np.array_equal, last, (warps, clocks, lanes))):
+            first = self._add(len(warps), statement, what)
+            span = slice(first, first + len(warps))
+            self.actor[span], self.clock[span], self.lanes[span] = self._happens_before.actors(warps), clocks, lanes
+            last = self._last[key] = warps.copy(), clocks, lanes, first
+        return np.arange(last[3], last[3] + len(warps), dtype=np.int32)
 
-    def of_copy(self, row: int, clock: int, statement: Statement, what: str, operation: int = 0) -> int:
+    def of_copy(self, warp: int, clock: int, statement: Statement, what: str, operation: int = 0) -> int:
         """An event for an asynchronous copy that a warp has issued."""
         event = self._add(1, statement, what)
-        self.actor[event], self.clock[event], self.operation[event] = self._happens_before.actor(row), clock, operation
+        self.actor[event], self.clock[event], self.operation[event] = self._happens_before.actor(warp), clock, operation
         self.copies = True
         return event
 
@@ -163,7 +163,7 @@ class GlobalEvents:
 
     def parties(
         self,
-        row: int,
+        warp: int,
         event: int,
         what: str,
         statement: Statement,
@@ -173,15 +173,15 @@ class GlobalEvents:
     ) -> tuple[Access, Access]:
         """A warp's access, and the earlier one of an event."""
         earlier, kind = self.kind_of(event)
-        other = self._happens_before.row_of(int(self.actor[event]))
+        other = self._happens_before.resident_warp(int(self.actor[event]))
         return (
-            self._findings.access(role_of(what), statement, row, lanes=lanes, space="global", address=address),
+            self._findings.access(role_of(what), statement, warp, lanes=lanes, space="global", address=address),
             self._findings.access(role_of(kind), earlier, other, lanes=other_lanes, space="global", address=address),
         )
 
     def report(
         self,
-        row: int,
+        warp: int,
         event: int,
         what: str,
         statement: Statement,
@@ -195,14 +195,14 @@ class GlobalEvents:
         That both store `equal` bytes makes it advice.
         """
         actor, clock, number = int(self.actor[event]), int(self.clock[event]), int(self.operation[event])
-        found, other = self.parties(row, event, what, statement, address, lanes)
+        found, other = self.parties(warp, event, what, statement, address, lanes)
         excuse = self._excuse(what, found, self.kind_of(event).what, other)
         if excuse:
             side = ""
         elif number:
-            side = self._happens_before.unfenced_side_of_operation(row, number)
+            side = self._happens_before.unfenced_side_of_operation(warp, number)
         else:
-            side = self._happens_before.unfenced_side(row, actor, clock)
+            side = self._happens_before.unfenced_side(warp, actor, clock)
         if side:
             report_unfenced(self._findings, found, other, side, statement)
             return
@@ -214,7 +214,9 @@ class GlobalEvents:
         elif clock == PENDING:
             rule = f"No cp.async.bulk.wait_group without .read has waited for {other.opcode}"
         else:
-            apart = actor // self._happens_before.warps != self._happens_before.actor(row) // self._happens_before.warps
+            apart = (
+                actor // self._happens_before.warps != self._happens_before.actor(warp) // self._happens_before.warps
+            )
             rule = f"The two warps{', of different CTAs,' if apart else ''} have not synchronized"
         doing = ("may still be reading" if other.role == "reader" else "may still be writing") if under_way else ""
         if equal:

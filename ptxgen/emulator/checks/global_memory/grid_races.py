@@ -43,25 +43,25 @@ class GridRaces(Observer):
         if earlier is not None:
             self.before, earlier.after = earlier._events, self._events
 
-    def grids_waited(self, rows: NDArray[np.int64]) -> None:
+    def grids_waited(self, warps: NDArray[np.int64]) -> None:
         """Warps have waited for the grids before."""
-        actors = self._happens_before.actors(rows).tolist()
-        self._waited.update(zip(actors, self._happens_before.intervals(rows).tolist(), strict=True))
+        actors = self._happens_before.actors(warps).tolist()
+        self._waited.update(zip(actors, self._happens_before.intervals(warps).tolist(), strict=True))
         self._free.update(actors)
 
-    def _has_waited(self, row: int) -> bool:
+    def _has_waited(self, warp: int) -> bool:
         """Whether a warp has waited, or has observed that another one has."""
-        actor = self._happens_before.actor(row)
+        actor = self._happens_before.actor(warp)
         if actor in self._free:
             return True
-        if any(self._happens_before.has_observed_actor(row, *waited) for waited in self._waited.items()):
+        if any(self._happens_before.has_observed_actor(warp, *waited) for waited in self._waited.items()):
             self._free.add(actor)
             return True
         return False
 
     def access(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         offsets: NDArray[np.int64],
         racing: NDArray[np.bool_] | None,
         size: int,
@@ -89,10 +89,10 @@ class GridRaces(Observer):
                         lane, _ = np.argwhere(hit[position])[0]
                         address = HEAP_BASE + int(offsets[position, lane])
                         self._report(
-                            other, int(rows[position]), conflicting, which, what, statement, address, adds=strong
+                            other, int(warps[position]), conflicting, which, what, statement, address, adds=strong
                         )
 
-    def copy(self, row: int, granules: NDArray[np.int64], what: str, statement: Statement, *, writes: bool) -> None:
+    def copy(self, warp: int, granules: NDArray[np.int64], what: str, statement: Statement, *, writes: bool) -> None:
         """A copy of a warp reads or writes granules of the heap."""
         for other, which in ((self.before, "before"), (self.after, "after")):
             if other is None:
@@ -103,12 +103,12 @@ class GridRaces(Observer):
             for events in found:
                 if len(events):
                     address = other.where(inside, int(events[0]))
-                    self._report(other, row, events, which, what, statement, address, adds=adds)
+                    self._report(other, warp, events, which, what, statement, address, adds=adds)
 
     def _report(
         self,
         other: GlobalEvents,
-        row: int,
+        warp: int,
         events: Events,
         which: str,
         what: str,
@@ -120,10 +120,10 @@ class GridRaces(Observer):
         """A warp's access touches the bytes of these events; one that `adds`, as atomic operations do, does not
         conflict with reductions."""
         racing = [event for event in events.tolist() if not (adds and other.adds(event))]
-        if not racing or (which == "before" and self._has_waited(row)):
+        if not racing or (which == "before" and self._has_waited(warp)):
             return
         earlier = other.kind_of(racing[0])
-        found = self._findings.access(role_of(what), statement, row, space="global", address=address)
+        found = self._findings.access(role_of(what), statement, warp, space="global", address=address)
         party = self._findings.access(role_of(earlier.what), earlier.statement, space="global", address=address)
         place = found.place or "global memory"
         if which == "before":

@@ -38,43 +38,43 @@ class LaneOrder(OrderListener):
         self._stored, self._storers = np.zeros(len(intervals), np.int64), np.zeros(len(intervals), np.uint32)
         self._releases = PartialReleases()
 
-    def released(self, row: int, lanes: int) -> None:
-        interval = int(self._intervals[row])
-        accessed = int(self._storers[row]) if self._stored[row] == interval else 0
-        clock = self._happens_before.clock(row)
-        self._releases.done(row, lanes, accessed=accessed, interval=interval, clock=clock)
+    def released(self, warp: int, lanes: int) -> None:
+        interval = int(self._intervals[warp])
+        accessed = int(self._storers[warp]) if self._stored[warp] == interval else 0
+        clock = self._happens_before.clock(warp)
+        self._releases.done(warp, lanes, accessed=accessed, interval=interval, clock=clock)
 
-    def converged(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
-        self._releases.converge(rows, clocks)
+    def converged(self, warps: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        self._releases.converge(warps, clocks)
 
-    def groups_converged(self, row: int, groups: Sequence[int], clock: int) -> None:
-        self._releases.converge(np.array([row]), np.array([clock]))
+    def groups_converged(self, warp: int, groups: Sequence[int], clock: int) -> None:
+        self._releases.converge(np.array([warp]), np.array([clock]))
 
-    def stored(self, rows: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
+    def stored(self, warps: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
         """Lanes (bits) of these warps store weakly."""
-        now = self._intervals[rows]
-        self._storers[rows] = np.where(self._stored[rows] == now, self._storers[rows], np.uint32(0)) | lanes
-        self._stored[rows] = now
+        now = self._intervals[warps]
+        self._storers[warps] = np.where(self._stored[warps] == now, self._storers[warps], np.uint32(0)) | lanes
+        self._stored[warps] = now
 
     def compare(
         self,
         events: GlobalEvents,
         entries: Entries,
         offsets: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         racing: NDArray[np.bool_] | None,
         statement: Statement,
         what: str,
     ) -> None:
         """Weak accesses of warps against the last stores there: `entries`, (warps, 32, places)."""
-        if not self._releases.parts and not self._happens_before.any_lagging(rows):
+        if not self._releases.parts and not self._happens_before.any_lagging(warps):
             return
         candidates = entries != 0
         if racing is not None:
             candidates &= racing[..., None]
         if candidates.any():
-            self._unreleased(events, entries, candidates, offsets, rows, statement, what)
-            self._unacquired(events, entries, candidates, offsets, rows, statement, what)
+            self._unreleased(events, entries, candidates, offsets, warps, statement, what)
+            self._unacquired(events, entries, candidates, offsets, warps, statement, what)
 
     def _unreleased(
         self,
@@ -82,7 +82,7 @@ class LaneOrder(OrderListener):
         entries: Entries,
         candidates: NDArray[np.bool_],
         offsets: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         statement: Statement,
         what: str,
     ) -> None:
@@ -94,10 +94,10 @@ class LaneOrder(OrderListener):
             if not there.any():
                 continue
             actor = int(events.actor[entries[there][0] >> SHIFT])
-            for position, row in enumerate(rows.tolist()):
-                observed = partial(self._happens_before.has_observed_actor, row, actor)
+            for position, warp in enumerate(warps.tolist()):
+                observed = partial(self._happens_before.has_observed_actor, warp, actor)
                 if (
-                    self._happens_before.actor(row) == actor
+                    self._happens_before.actor(warp) == actor
                     or not observed(part.begin)
                     or (part.end is not None and observed(part.end))
                 ):
@@ -107,7 +107,7 @@ class LaneOrder(OrderListener):
                 if mine.any():
                     rule = "After the store only other lanes of that warp release it"
                     fix = "bar.warp.sync between the store and the release"
-                    self._report(events, entries[position], mine, offsets[position], row, statement, what, rule, fix)
+                    self._report(events, entries[position], mine, offsets[position], warp, statement, what, rule, fix)
 
     def _unacquired(
         self,
@@ -115,28 +115,28 @@ class LaneOrder(OrderListener):
         entries: Entries,
         candidates: NDArray[np.bool_],
         offsets: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         statement: Statement,
         what: str,
     ) -> None:
         happens_before = self._happens_before
-        for position, row in enumerate(rows.tolist()):
-            lagging = happens_before.lagging(row)
+        for position, warp in enumerate(warps.tolist()):
+            lagging = happens_before.lagging(warp)
             if lagging is None:
                 continue
             observed, behind = lagging
             suspects = candidates[position] & behind[:, None]
             for event in np.unique(entries[position][suspects] >> SHIFT).tolist():
                 actor, clock = int(events.actor[event]), int(events.clock[event])
-                if actor == happens_before.actor(row) or clock == PENDING:
+                if actor == happens_before.actor(warp) or clock == PENDING:
                     continue
                 epoch = happens_before.epoch_of(actor), actor % happens_before.members, clock
-                if observed.has_observed(*epoch) or not happens_before.has_observed_actor(row, actor, clock):
+                if observed.has_observed(*epoch) or not happens_before.has_observed_actor(warp, actor, clock):
                     continue  # or no lane has, which is reported elsewhere
                 mine = suspects & (entries[position] >> SHIFT == event)
                 rule = "Only other lanes of its warp acquire what orders the two"
                 fix = "bar.warp.sync between the acquire and this access"
-                self._report(events, entries[position], mine, offsets[position], row, statement, what, rule, fix)
+                self._report(events, entries[position], mine, offsets[position], warp, statement, what, rule, fix)
 
     def _report(
         self,
@@ -144,7 +144,7 @@ class LaneOrder(OrderListener):
         entries: Entries,
         chosen: NDArray[np.bool_],
         offsets: NDArray[np.int64],
-        row: int,
+        warp: int,
         statement: Statement,
         what: str,
         rule: str,
@@ -155,7 +155,7 @@ class LaneOrder(OrderListener):
         entry, address = int(entries[lane, place]), HEAP_BASE + int(offsets[lane])
         other_lane = entry & NOBODY
         other_lanes = 1 << other_lane if other_lane != NOBODY else None
-        party, other = events.parties(row, entry >> SHIFT, what, statement, address, 1 << int(lane), other_lanes)
+        party, other = events.parties(warp, entry >> SHIFT, what, statement, address, 1 << int(lane), other_lanes)
         self._findings.report(
             races.GLOBAL_RACE,
             statement,

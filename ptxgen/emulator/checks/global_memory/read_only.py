@@ -56,7 +56,7 @@ class ReadOnlyLoads(Observer):
         self._writer[inside[:, None] * GRANULE + np.arange(GRANULE)] = self._number(work.statement)
 
     def memory_loads(self, access: MemoryAccess) -> None:
-        rows, _, space, places, size, statement, _ = access
+        warps, _, space, places, size, statement, _ = access
         if space != "global" or places.slots is not None or ".nc" not in statement.opcode:
             return
         lanes = np.flatnonzero(access.active)
@@ -65,10 +65,10 @@ class ReadOnlyLoads(Observer):
         if not writers.any():
             return
         first = int((writers != 0).argmax())
-        row, lane = divmod(int(lanes[first]), 32)
+        warp, lane = divmod(int(lanes[first]), 32)
         address = HEAP_BASE + int(offsets[first])
         reader = self._findings.access(
-            "reader", statement, int(rows[row]), lanes=1 << lane, space="global", address=address
+            "reader", statement, int(warps[warp]), lanes=1 << lane, space="global", address=address
         )
         writer = self._findings.access(
             "writer", self._statements[int(writers[first]) - 1], space="global", address=address

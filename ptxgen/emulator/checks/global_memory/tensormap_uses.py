@@ -43,27 +43,27 @@ class TensormapUses(Observer):
         #: The map that the copy uses which a warp is about to issue.
         self._next: tuple[int, int] | None = None
 
-    def tensormap_used(self, row: int, address: int, data: bytes, statement: Statement) -> None:
-        self._next = row, address
+    def tensormap_used(self, warp: int, address: int, data: bytes, statement: Statement) -> None:
+        self._next = warp, address
 
     def work_issued(self, work: AsyncWork) -> None:
-        if self._next is not None and self._next[0] == work.row:
+        if self._next is not None and self._next[0] == work.warp:
             self._uses.setdefault(self._next[1], []).append(_Use(work))
         self._next = None
 
-    def bulk_groups_awaited(self, row: int) -> None:
-        clock = self._happens_before.clock(row)
+    def bulk_groups_awaited(self, warp: int) -> None:
+        clock = self._happens_before.clock(warp)
         for uses in self._uses.values():
             for use in uses:
-                if use.work.row == row and use.read is None:
+                if use.work.warp == warp and use.read is None:
                     use.read = clock
 
-    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
+    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
         if slot is None:
-            self._changed(row, address, statement)
+            self._changed(warp, address, statement)
 
-    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
-        self._changed(row, address, statement)
+    def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
+        self._changed(warp, address, statement)
 
     def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
         places = access.places
@@ -72,25 +72,25 @@ class TensormapUses(Observer):
         for address in self._uses:
             first = address - HEAP_BASE
             hit = (places.offsets >= first) & (places.offsets < first + _BYTES) & access.active
-            for row in access.rows[hit.any(axis=1)].tolist():
-                self._changed(row, address, access.statement)
+            for warp in access.warps[hit.any(axis=1)].tolist():
+                self._changed(warp, address, access.statement)
 
-    def _changed(self, row: int, address: int, statement: Instruction) -> None:
+    def _changed(self, warp: int, address: int, statement: Instruction) -> None:
         """A warp changes a map: it must have observed the completion of all copies that use it."""
         happens_before = self._happens_before
         uses = [use for use in self._uses.get(address, ()) if use.work.number in happens_before.operations]
         for use in uses:
-            number, other = use.work.number, use.work.row
-            read = use.read is not None and happens_before.has_observed(row, other, use.read)
-            if not read and number not in happens_before.observed[row].operations:
-                self._report(row, address, statement, use.work)
+            number, other = use.work.number, use.work.warp
+            read = use.read is not None and happens_before.has_observed(warp, other, use.read)
+            if not read and number not in happens_before.observed[warp].operations:
+                self._report(warp, address, statement, use.work)
                 break
         if address in self._uses:
             self._uses[address] = uses
 
-    def _report(self, row: int, address: int, statement: Instruction, work: AsyncWork) -> None:
-        writer = self._findings.access("writer", statement, row, space="global", address=address)
-        reader = self._findings.access("reader", work.statement, work.row, space="global", address=address)
+    def _report(self, warp: int, address: int, statement: Instruction, work: AsyncWork) -> None:
+        writer = self._findings.access("writer", statement, warp, space="global", address=address)
+        reader = self._findings.access("reader", work.statement, work.warp, space="global", address=address)
         self._findings.report(
             races.TENSORMAP_IN_USE,
             statement,

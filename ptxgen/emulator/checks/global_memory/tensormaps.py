@@ -33,11 +33,11 @@ class Tensormaps(Observer):
         self.findings = findings
         self._maps: dict[int, _State] = {}
 
-    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
+    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
         if slot is None:
             self.written(address, statement, released=False)
 
-    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Statement) -> None:
+    def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Statement) -> None:
         self.written(address, statement, released=True)
 
     def written(self, address: int, statement: Statement, *, released: bool) -> None:
@@ -55,7 +55,7 @@ class Tensormaps(Observer):
         if state.released:
             state.changed = None
 
-    def tensormap_used(self, row: int, address: int, data: bytes, statement: Statement) -> None:
+    def tensormap_used(self, warp: int, address: int, data: bytes, statement: Statement) -> None:
         state = self._maps.setdefault(address, _State())
         if state.changed is not None:
             fence = "generic.acquire of its address" if state.released else "generic.release"

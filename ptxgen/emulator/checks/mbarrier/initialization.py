@@ -18,14 +18,14 @@ class Initialization(Observer):
     def __init__(self, happens_before: HappensBefore, order: MbarrierOrder, findings: Findings) -> None:
         self._happens_before, self._order, self._findings = happens_before, order, findings
 
-    def mbarrier_used(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
-        if row == mbarrier.made_by:
+    def mbarrier_used(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+        if warp == mbarrier.made_by:
             return
         happens_before, clocks = self._happens_before, self._order.of(mbarrier)
-        if happens_before.has_observed_init(row, clocks):
+        if happens_before.has_observed_init(warp, clocks):
             return
-        apart = row // happens_before.warps != mbarrier.made_by // happens_before.warps
-        relaxed = happens_before.ordered_by_relaxed_arrival(row, mbarrier.made_by, clocks.made_at)
+        apart = warp // happens_before.warps != mbarrier.made_by // happens_before.warps
+        relaxed = happens_before.ordered_by_relaxed_arrival(warp, mbarrier.made_by, clocks.made_at)
         if relaxed:
             rule = "Only barrier.cluster.arrive.relaxed lies between them, which orders nothing by itself"
             fix = "fence.mbarrier_init.release.cluster before the barrier.cluster.arrive.relaxed"
@@ -33,7 +33,7 @@ class Initialization(Observer):
             rule = "The two warps have not synchronized since the init"
             fix = f"{'fence.mbarrier_init and barrier.cluster' if apart else 'a barrier'} between the two"
         place = mbarrier.address
-        user = self._findings.access("accessor", statement, row, slot=slot, space="shared", address=place)
+        user = self._findings.access("accessor", statement, warp, slot=slot, space="shared", address=place)
         init = self._findings.access(
             "initializer", mbarrier.statement, mbarrier.made_by, slot=slot, space="shared", address=place
         )
@@ -47,11 +47,11 @@ class Initialization(Observer):
             severity="advice" if relaxed else "error",
         )
 
-    def copy_signals(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
-        if mbarrier.fenced and self._happens_before.has_observed_init_fence(row, self._order.of(mbarrier)):
+    def copy_signals(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+        if mbarrier.fenced and self._happens_before.has_observed_init_fence(warp, self._order.of(mbarrier)):
             return
         findings = self._findings
-        issuer = findings.access("issuer", statement, row)
+        issuer = findings.access("issuer", statement, warp)
         made = findings.access("initializer", mbarrier.statement, space="shared", slot=slot, address=mbarrier.address)
         ordered = " that is ordered before the copy" if mbarrier.fenced else ""
         findings.report(

@@ -20,20 +20,20 @@ class Invalidation(Observer):
     def __init__(self, happens_before: HappensBefore, order: MbarrierOrder, findings: Findings) -> None:
         self._happens_before, self._order, self._findings = happens_before, order, findings
 
-    def mbarrier_invalidated(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         for other, use in self._order.of(mbarrier).users.items():
-            if other != row and not self._happens_before.has_observed(row, other, use.clock):
-                self._report(mbarrier, row, other, use.statement, statement, waited=use.waited)
+            if other != warp and not self._happens_before.has_observed(warp, other, use.clock):
+                self._report(mbarrier, warp, other, use.statement, statement, waited=use.waited)
 
-    def ended_mbarrier_waited(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def ended_mbarrier_waited(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
         if mbarrier.ended_by is not None:
-            self._report(mbarrier, None, row, statement, mbarrier.ended_by, waited=True)
+            self._report(mbarrier, None, warp, statement, mbarrier.ended_by, waited=True)
 
     def _report(
-        self, mbarrier: MBarrier, row: int | None, user: int, used: Statement, statement: Statement, *, waited: bool
+        self, mbarrier: MBarrier, warp: int | None, user: int, used: Statement, statement: Statement, *, waited: bool
     ) -> None:
         place = mbarrier.address
-        invalidation = self._findings.access("accessor", statement, row, space="shared", address=place)
+        invalidation = self._findings.access("accessor", statement, warp, space="shared", address=place)
         use = self._findings.access("waiter" if waited else "accessor", used, user, space="shared", address=place)
         self._findings.report(
             mbarriers.MBARRIER_INVAL_RACE,

@@ -38,14 +38,14 @@ class Phases(Observer):
         self._relaxed = False
 
     def mbarriers_updated(
-        self, row: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
+        self, warp: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
     ) -> None:
         self._arriving.clear()
         self._relaxed |= relaxed
 
     def mbarrier_updated(
         self,
-        row: int,
+        warp: int,
         slot: int,
         mbarrier: MBarrier,
         statement: Statement,
@@ -58,11 +58,11 @@ class Phases(Observer):
             return
         first = self._arriving.setdefault(mbarrier, mbarrier.phase)
         if first != mbarrier.phase:
-            self._report_split(row, slot, mbarrier, first, statement)
+            self._report_split(warp, slot, mbarrier, first, statement)
 
     def mbarrier_waited(
         self,
-        row: int,
+        warp: int,
         lanes: Lanes,
         mbarrier: MBarrier,
         statement: Statement,
@@ -73,9 +73,9 @@ class Phases(Observer):
     ) -> None:
         self._relaxed |= relaxed
         waits, phase = self._rounds.setdefault(mbarrier, _Rounds()).waits, mbarrier.phase - 1
-        before = waits.get(row)
+        before = waits.get(warp)
         if before is None or before[0] != phase:
-            waits[row] = phase, self._happens_before.clock(row), statement
+            waits[warp] = phase, self._happens_before.clock(warp), statement
 
     def mbarrier_phase_ends(self, mbarrier: MBarrier) -> None:
         """Every warp that has waited for the phase before must have done so before an arrival of this phase."""
@@ -83,24 +83,24 @@ class Phases(Observer):
         if rounds is None or self._relaxed:
             return
         happens_before, clocks = self._happens_before, self._clocks.of(mbarrier)
-        for row, (phase, clock, statement) in rounds.waits.items():
+        for warp, (phase, clock, statement) in rounds.waits.items():
             if phase != mbarrier.phase - 1 or phase < 0:
                 continue
-            epoch, member = happens_before.epoch(row), row % happens_before.members
+            epoch, member = happens_before.epoch(warp), warp % happens_before.members
             observed = [each for each in (clocks.arriving, clocks.completed) if each is not None]
             if any(each.has_observed(epoch, member, clock) for each in observed):
                 continue
-            if any(happens_before.before_mma(row, each, member, clock) for each in observed):
+            if any(happens_before.before_mma(warp, each, member, clock) for each in observed):
                 continue
-            self._report_behind(row, mbarrier, phase, statement)
+            self._report_behind(warp, mbarrier, phase, statement)
             return
 
-    def _report_split(self, row: int, slot: int, mbarrier: MBarrier, first: int, statement: Statement) -> None:
+    def _report_split(self, warp: int, slot: int, mbarrier: MBarrier, first: int, statement: Statement) -> None:
         if mbarrier.miscounted:
             return
         mbarrier.miscounted = True
         arrival = self._findings.access(
-            "arriver", statement, row, slot=slot, space="shared", address=mbarrier.address, phase=first
+            "arriver", statement, warp, slot=slot, space="shared", address=mbarrier.address, phase=first
         )
         self._findings.report(
             mbarriers.MBARRIER_SPLIT,
@@ -111,8 +111,8 @@ class Phases(Observer):
             cause=frozenset([causes.mbarrier(mbarrier.address), causes.DEADLOCK]),
         )
 
-    def _report_behind(self, row: int, mbarrier: MBarrier, phase: int, statement: Statement) -> None:
-        waiter = self._findings.access("waiter", statement, row, space="shared", address=mbarrier.address, phase=phase)
+    def _report_behind(self, warp: int, mbarrier: MBarrier, phase: int, statement: Statement) -> None:
+        waiter = self._findings.access("waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase)
         self._findings.report(
             mbarriers.MBARRIER_ROUND_BEHIND,
             statement,

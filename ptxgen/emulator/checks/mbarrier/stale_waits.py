@@ -47,45 +47,45 @@ class StaleWaits:
         #: The object of each warp's last wait that succeeded.
         self._last: dict[int, MBarrier] = {}
 
-    def waited(self, row: int, barrier: MBarrier) -> None:
+    def waited(self, warp: int, barrier: MBarrier) -> None:
         """A warp's wait has passed."""
-        self._last[row] = barrier
+        self._last[warp] = barrier
 
-    def why(self, row: int, event: Event, *, reads: bool, by: int = 0) -> tuple[str, bool]:
-        """How the waits of warp `row` explain its race with an event, as the end of a message, and whether a wrong
+    def why(self, warp: int, event: Event, *, reads: bool, by: int = 0) -> tuple[str, bool]:
+        """How the waits of `warp` explain its race with an event, as the end of a message, and whether a wrong
         parity does. The warp `reads` what the event wrote, or overwrites it; `by` is the operation that it issues.
         """
-        early = self._read_early(row, event, by) if by else ""
+        early = self._read_early(warp, event, by) if by else ""
         if early:
             return early, True
-        for barrier in self._near(row):
-            last = barrier.waits.get(row)
+        for barrier in self._near(warp):
+            last = barrier.waits.get(warp)
             if last is None:
                 continue
-            phase = self._completes(barrier, row, event)
+            phase = self._completes(barrier, warp, event)
             if phase is not None and last.phase < phase:
-                return self._explain(row, barrier, last, phase, reads)
-        barrier = self._last.get(row)
-        last = barrier.waits.get(row) if barrier is not None else None
-        if barrier is None or last is None or reads or not self._again(barrier, row):
+                return self._explain(warp, barrier, last, phase, reads)
+        barrier = self._last.get(warp)
+        last = barrier.waits.get(warp) if barrier is not None else None
+        if barrier is None or last is None or reads or not self._again(barrier, warp):
             return "", False
         return f"; {_passed(barrier, last)}, as the wait before: the parity was not flipped", True
 
-    def missed(self, row: int) -> frozenset[Hashable]:
+    def missed(self, warp: int) -> frozenset[Hashable]:
         """The cause of what a warp reads too early because its last wait passed before the first phase.
 
         A deadlock may follow from that, too.
         """
-        barrier = self._last.get(row)
-        last = barrier.waits.get(row) if barrier is not None else None
+        barrier = self._last.get(warp)
+        last = barrier.waits.get(warp) if barrier is not None else None
         if barrier is None or last is None or last.phase >= 0:
             return frozenset()
         return frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address), causes.wait(last.statement.line)])
 
-    def hint(self, row: int) -> str:
+    def hint(self, warp: int) -> str:
         """Of an uninitialized read: that the warp's last wait passed at once, before the first phase."""
-        barrier = self._last.get(row)
-        last = barrier.waits.get(row) if barrier is not None else None
+        barrier = self._last.get(warp)
+        last = barrier.waits.get(warp) if barrier is not None else None
         if barrier is None or last is None or last.phase >= 0:
             return ""
         return (
@@ -93,46 +93,46 @@ class StaleWaits:
             "phase before the first"
         )
 
-    def _again(self, barrier: MBarrier, row: int) -> bool:
+    def _again(self, barrier: MBarrier, warp: int) -> bool:
         """Whether the last wait of a warp on an mbarrier was for the same phase as the one before."""
-        return self._order.of(barrier).waits[row].again
+        return self._order.of(barrier).waits[warp].again
 
-    def _near(self, row: int) -> Iterator[MBarrier]:
+    def _near(self, warp: int) -> Iterator[MBarrier]:
         """The objects of a warp's cluster."""
-        first = row // self._happens_before.members * self._happens_before.size
+        first = warp // self._happens_before.members * self._happens_before.size
         for slot in range(first, first + self._happens_before.size):
             yield from self._mbarriers[slot].values()
 
-    def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
+    def _completes(self, barrier: MBarrier, warp: int, event: Event) -> int | None:
         """The first phase whose completion orders an event; None if none does."""
-        epoch = self._happens_before.observed[row].epoch
+        epoch = self._happens_before.observed[warp].epoch
         clocks, given = self._order.of(barrier), self._happens_before.given
         if any(event.is_before(given.get(signal), epoch) for signal in barrier.under_way):
             return barrier.phase
         if event.is_before(clocks.arriving, epoch):
             return barrier.phase
-        if event.is_before(clocks.completed, epoch) and barrier.waits[row].phase < barrier.phase - 1:
-            return barrier.waits[row].phase + 1
+        if event.is_before(clocks.completed, epoch) and barrier.waits[warp].phase < barrier.phase - 1:
+            return barrier.waits[warp].phase + 1
         return None
 
-    def _explain(self, row: int, barrier: MBarrier, last: Wait, phase: int, reads: bool) -> tuple[str, bool]:
+    def _explain(self, warp: int, barrier: MBarrier, last: Wait, phase: int, reads: bool) -> tuple[str, bool]:
         need = f"but the operation completes phase {phase} (parity {phase & 1})"
-        if self._again(barrier, row):
+        if self._again(barrier, warp):
             return (
                 f"; {_passed(barrier, last)}, as the wait before, {need}: the parity was not flipped",
                 True,
             )
         # A producer's wait may pass at first, since the stage is empty.
-        if last.phase < 0 and reads and self._last.get(row) is barrier:
+        if last.phase < 0 and reads and self._last.get(warp) is barrier:
             return f"; {_passed(barrier, last)}, {need}: the parity is inverted", True
         return f"; {_passed(barrier, last)}, {need}", False
 
-    def _read_early(self, row: int, event: Event, by: int) -> str:
+    def _read_early(self, warp: int, event: Event, by: int) -> str:
         """A copy overwrites what a warp has read, whose wait for that copy's mbarrier passed before its first phase."""
         if event.operation or event.clock == PENDING:
             return ""
-        reader = row - row % self._happens_before.members + event.member
-        for barrier in self._near(row):
+        reader = warp - warp % self._happens_before.members + event.member
+        for barrier in self._near(warp):
             last = barrier.waits.get(reader)
             if last is None or barrier.phase or last.phase >= 0:
                 continue

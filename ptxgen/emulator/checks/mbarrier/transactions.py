@@ -56,7 +56,7 @@ class Transactions(Observer):
         summary: str,
         rule: str,
         fix: str | None = None,
-        row: int | None = None,
+        warp: int | None = None,
         copies: Iterable[Statement] = (),
         severity: Severity = "error",
     ) -> None:
@@ -64,7 +64,7 @@ class Transactions(Observer):
         if barrier.miscounted:
             return
         barrier.miscounted = True
-        reported = self._access(barrier, role, statement, row)
+        reported = self._access(barrier, role, statement, warp)
         issuers = [self._access(barrier, "issuer", each) for each in dict.fromkeys(copies)]
         self._findings.report(
             mbarriers.EXPECT_TX,
@@ -77,10 +77,12 @@ class Transactions(Observer):
             cause=frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)]),
         )
 
-    def _access(self, barrier: MBarrier, role: Role, statement: Statement | None, row: int | None = None) -> Access:
-        return self._findings.access(role, statement, row, space="shared", address=barrier.address, phase=barrier.phase)
+    def _access(self, barrier: MBarrier, role: Role, statement: Statement | None, warp: int | None = None) -> Access:
+        return self._findings.access(
+            role, statement, warp, space="shared", address=barrier.address, phase=barrier.phase
+        )
 
-    def signal_promised(self, row: int, mbarrier: MBarrier, signal: Signal) -> None:
+    def signal_promised(self, warp: int, mbarrier: MBarrier, signal: Signal) -> None:
         """A warp issues a copy that will complete on the object; it is not in `under_way` yet.
 
         If no expect_tx of this phase covers its bytes, and the warp has not waited for the copies of the phase before,
@@ -92,15 +94,15 @@ class Transactions(Observer):
         sent = now.bytes_come + sum(each.size for each in barrier.under_way) + signal.size
         if now.bytes_expected >= sent:
             return
-        observed, alive = self._happens_before.observed[row].operations, self._happens_before.operations
+        observed, alive = self._happens_before.observed[warp].operations, self._happens_before.operations
         if all(number in observed or number not in alive for number in before.operations):
             return
-        copy = self._access(barrier, "issuer", signal.statement, row)
+        copy = self._access(barrier, "issuer", signal.statement, warp)
         self._report(
             barrier,
             "issuer",
             signal.statement,
-            row=row,
+            warp=warp,
             summary=f"no expect_tx covers the {signal.size} bytes of {copy} on {barrier.name}",
             rule=f"They may be credited to phase {barrier.phase - 1} or phase {barrier.phase}, since this warp has not "
             f"waited for phase {barrier.phase - 1}, which expects {byte_list(before.expected)}",
@@ -108,7 +110,7 @@ class Transactions(Observer):
 
     def mbarrier_updated(
         self,
-        row: int,
+        warp: int,
         slot: int,
         mbarrier: MBarrier,
         statement: Statement,
@@ -123,12 +125,12 @@ class Transactions(Observer):
             announced.closed = True
         elif expects:
             if not announced.closed:
-                announced.open.append((row, self._happens_before.clock(row)))
+                announced.open.append((warp, self._happens_before.clock(warp)))
             if not mbarrier.pending and mbarrier.phase_may_have_ended:
                 self._late(mbarrier, statement)
         if arrives and not announced.closed and announced.open:
             has_observed = self._happens_before.has_observed
-            announced.closed = any(other == row or has_observed(row, other, clock) for other, clock in announced.open)
+            announced.closed = any(other == warp or has_observed(warp, other, clock) for other, clock in announced.open)
 
     def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
         if not signal.size:
@@ -164,7 +166,7 @@ class Transactions(Observer):
             fix="mbarrier.arrive.expect_tx, or expect_tx before the arrival of the same thread",
         )
 
-    def mbarrier_invalidated(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         self._ends(mbarrier, "mbarrier.inval ends the mbarrier")
 
     def _ends(self, barrier: MBarrier, how: str) -> None:

@@ -52,7 +52,7 @@ class BarrierUses(Observer):
         self,
         slot: int,
         name: int,
-        row: int,
+        warp: int,
         lanes: Lanes,
         statement: Instruction,
         *,
@@ -62,45 +62,45 @@ class BarrierUses(Observer):
         key = slot, name
         before, now = self._before.get(key), self._now.setdefault(key, _Generation())
         if before is not None:
-            self._after(row, name, before, statement)
-        now.clocks[row], now.statements[row] = self._happens_before.clock(row), statement
+            self._after(warp, name, before, statement)
+        now.clocks[warp], now.statements[warp] = self._happens_before.clock(warp), statement
         aligned = statement.opcode.startswith("bar.") or ".aligned" in statement.opcode
         if waits and threads is None and aligned:
-            now.sites.setdefault(id(statement), (statement, row))
+            now.sites.setdefault(id(statement), (statement, warp))
 
-    def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
+    def barrier_completes(self, slot: int, name: int, warps: list[int]) -> None:
         self._before[slot, name] = now = self._now.pop((slot, name))
         if len(now.sites) > 1:
             self._report_sites(name, *list(now.sites.values())[:2])
         elif now.sites:
             self._require_all(slot, name, *next(iter(now.sites.values())))
 
-    def _require_all(self, slot: int, name: int, statement: Instruction, row: int) -> None:
+    def _require_all(self, slot: int, name: int, statement: Instruction, warp: int) -> None:
         """Advise that whole warps have exited which a barrier of all threads may wait for."""
         per_cta = self._happens_before.warps
-        rows = slice(slot * per_cta, (slot + 1) * per_cta)
-        gone = np.flatnonzero(self._live[rows].any(axis=1) & ~self._present[rows].any(axis=1))
+        warps = slice(slot * per_cta, (slot + 1) * per_cta)
+        gone = np.flatnonzero(self._live[warps].any(axis=1) & ~self._present[warps].any(axis=1))
         if len(gone):
-            waiter = self._findings.access("waiter", statement, row)
+            waiter = self._findings.access("waiter", statement, warp)
             self._findings.report(
                 barriers.BARRIER_EXITED,
                 statement,
-                summary=f"{waiter} completes barrier {name} of all {int(self._live[rows].sum())} threads after "
+                summary=f"{waiter} completes barrier {name} of all {int(self._live[warps].sum())} threads after "
                 f"{len(gone)} warps have exited",
                 accesses=(waiter,),
                 cause=("barrier exited", statement.line),
             )
 
-    def _after(self, row: int, name: int, before: _Generation, statement: Instruction) -> None:
+    def _after(self, warp: int, name: int, before: _Generation, statement: Instruction) -> None:
         """Find an arrival of the generation before that an arrival is unordered with."""
         members = self._happens_before.members
         others = np.fromiter(before.clocks, np.int64, len(before.clocks))
         clocks = np.fromiter(before.clocks.values(), np.int64, len(before.clocks))
-        late = (self._happens_before.clocks[row, others % members] < clocks) & (others != row)
+        late = (self._happens_before.clocks[warp, others % members] < clocks) & (others != warp)
         if not late.any():
             return
         other = int(others[late.argmax()])
-        arriver = self._findings.access("arriver", statement, row)
+        arriver = self._findings.access("arriver", statement, warp)
         earlier = self._findings.access("arriver", before.statements[other], other)
         self._findings.report(
             barriers.BARRIER_SHARED,

@@ -32,7 +32,7 @@ class CtaBarrierClocks(Observer):
         self,
         slot: int,
         name: int,
-        row: int,
+        warp: int,
         lanes: Lanes,
         statement: Instruction,
         *,
@@ -41,17 +41,17 @@ class CtaBarrierClocks(Observer):
     ) -> None:
         if waits:
             return
-        released = self._happens_before.release(row)
+        released = self._happens_before.release(warp)
         before = self._released.get((slot, name))
         if before is None:
             self._released[slot, name] = released
         else:
             before.join(released)
 
-    def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
+    def barrier_completes(self, slot: int, name: int, warps: list[int]) -> None:
         released = self._released.pop((slot, name), None)
-        if rows:
-            self._happens_before.barrier(rows, released)
+        if warps:
+            self._happens_before.barrier(warps, released)
 
 
 @dataclass(slots=True)
@@ -80,9 +80,9 @@ class ClusterBarrierClocks(Observer):
         #: By resident cluster.
         self._phases: dict[int, _Phases] = {}
 
-    def _of(self, row: int) -> _Phases:
+    def _of(self, warp: int) -> _Phases:
         """The barrier of a warp's cluster."""
-        return self._phases.setdefault(row // self._happens_before.members, _Phases())
+        return self._phases.setdefault(warp // self._happens_before.members, _Phases())
 
     def executed(self, slot: int) -> Mapping[int, int]:
         """The interval of each warp of a slot's cluster when it arrived in the last completed phase."""
@@ -94,26 +94,26 @@ class ClusterBarrierClocks(Observer):
             self._phases.pop(slot // self._happens_before.size, None)
 
     def cluster_arrives(
-        self, row: int, lanes: Lanes, phase: int, statement: Statement, *, relaxed: bool, unwaited: bool
+        self, warp: int, lanes: Lanes, phase: int, statement: Statement, *, relaxed: bool, unwaited: bool
     ) -> None:
         """A relaxed arrival releases what the warp's last fence has. To arrive without having waited is legal if the
         warp has otherwise observed that all have arrived in the last phase.
         """
         happens_before, members = self._happens_before, self._happens_before.members
-        phases, first = self._of(row), row - row % members
+        phases, first = self._of(warp), warp - warp % members
         if unwaited and not all(
-            happens_before.has_observed(row, first + member, clock) for member, clock in phases.executed.items()
+            happens_before.has_observed(warp, first + member, clock) for member, clock in phases.executed.items()
         ):
-            report_unwaited_arrival(self._findings, row, statement)
-        phases.arrivals[row % members] = happens_before.clock(row)
-        released = happens_before.released.get(row) if relaxed else happens_before.release(row)
+            report_unwaited_arrival(self._findings, warp, statement)
+        phases.arrivals[warp % members] = happens_before.clock(warp)
+        released = happens_before.released.get(warp) if relaxed else happens_before.release(warp)
         if relaxed:
-            happens_before.arrives_relaxed(row, phase, statement)
+            happens_before.arrives_relaxed(warp, phase, statement)
         if released is not None:
             phases.release(released)
 
-    def cluster_leaves(self, row: int, lanes: Lanes) -> None:
-        self._of(row).release(self._happens_before.release(row))
+    def cluster_leaves(self, warp: int, lanes: Lanes) -> None:
+        self._of(warp).release(self._happens_before.release(warp))
 
     def cluster_phase_ends(self, cluster: int) -> None:
         phases = self._phases.setdefault(cluster, _Phases())
@@ -125,10 +125,10 @@ class ClusterBarrierClocks(Observer):
                 phases.completed.join(phases.arriving)
             phases.arriving = None
 
-    def cluster_waits(self, row: int, lanes: Lanes, phase: int, statement: Statement) -> None:
+    def cluster_waits(self, warp: int, lanes: Lanes, phase: int, statement: Statement) -> None:
         happens_before = self._happens_before
-        happens_before.waits_for_relaxed(row, phase, statement)
-        completed = self._of(row).completed
+        happens_before.waits_for_relaxed(warp, phase, statement)
+        completed = self._of(warp).completed
         if completed is not None:
-            happens_before.acquire(row, completed)
-            happens_before.lanes_converge(np.array([row]))
+            happens_before.acquire(warp, completed)
+            happens_before.lanes_converge(np.array([warp]))

@@ -19,25 +19,25 @@ class ByBarriers(Observer):
         self._clocks = np.zeros_like(happens_before.clocks)
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
-        self._clocks[self._happens_before.rows_of(slots)] = 0
+        self._clocks[self._happens_before.warps_of(slots)] = 0
 
     def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
-        self._join(self._happens_before.rows_of(slots).reshape(len(slots), -1))
+        self._join(self._happens_before.warps_of(slots).reshape(len(slots), -1))
 
-    def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
-        if rows:
-            self._join(np.array([rows]))
+    def barrier_completes(self, slot: int, name: int, warps: list[int]) -> None:
+        if warps:
+            self._join(np.array([warps]))
 
-    def _join(self, rows: NDArray[np.int64]) -> None:
+    def _join(self, warps: NDArray[np.int64]) -> None:
         """Warps wait together: those of each barrier, (barriers, warps)."""
-        clocks, members = self._clocks[rows], rows % self._happens_before.members
-        barrier, warp = np.arange(len(rows))[:, None], np.arange(rows.shape[1])
+        clocks, members = self._clocks[warps], warps % self._happens_before.members
+        barrier, warp = np.arange(len(warps))[:, None], np.arange(warps.shape[1])
         own = clocks[barrier, warp, members]
-        clocks[barrier, warp, members] = np.maximum(own, self._happens_before.intervals(rows))
-        self._clocks[rows] = clocks.max(axis=1, keepdims=True)
+        clocks[barrier, warp, members] = np.maximum(own, self._happens_before.intervals(warps))
+        self._clocks[warps] = clocks.max(axis=1, keepdims=True)
 
-    def of(self, row: int) -> NDArray[np.int64]:
+    def of(self, warp: int) -> NDArray[np.int64]:
         """The epochs (warps of the cluster) that bar.sync orders before a warp, its own among them."""
-        clocks = self._clocks[row].copy()
-        clocks[row % self._happens_before.members] = self._happens_before.clock(row)
+        clocks = self._clocks[warp].copy()
+        clocks[warp % self._happens_before.members] = self._happens_before.clock(warp)
         return clocks

@@ -23,7 +23,7 @@ class FenceClocks(Observer):
 
     def fence(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         lanes: Lanes,
         *,
         acquires: bool,
@@ -33,18 +33,18 @@ class FenceClocks(Observer):
         scope: str | None,
     ) -> None:
         happens_before, strong, width = self._happens_before, self._strong, level(scope)
-        for row, lane_bits in zip(rows.tolist(), bits_of(lanes).tolist(), strict=True):
+        for warp, lane_bits in zip(warps.tolist(), bits_of(lanes).tolist(), strict=True):
             if acquires:
-                self._waits.acquire(row)
-                strong.acquire_fence(row, width)
+                self._waits.acquire(warp)
+                strong.acquire_fence(warp, width)
             if sequences:
-                strong.sequence_fence(row, width)
+                strong.sequence_fence(warp, width)
             if proxy:
-                happens_before.fence_proxy(row, lane_bits, heap=False)
+                happens_before.fence_proxy(warp, lane_bits, heap=False)
             if releases:
-                happens_before.release_fence(row, lane_bits)
-                strong.release_fence(row, width)
+                happens_before.release_fence(warp, lane_bits)
+                strong.release_fence(warp, width)
 
-    def proxy_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, shared: bool, heap: bool) -> None:
-        for row, lane_bits in zip(rows.tolist(), bits_of(lanes).tolist(), strict=True):
-            self._happens_before.fence_proxy(row, lane_bits, shared=shared, heap=heap)
+    def proxy_fence(self, warps: NDArray[np.int64], lanes: Lanes, *, shared: bool, heap: bool) -> None:
+        for warp, lane_bits in zip(warps.tolist(), bits_of(lanes).tolist(), strict=True):
+            self._happens_before.fence_proxy(warp, lane_bits, shared=shared, heap=heap)

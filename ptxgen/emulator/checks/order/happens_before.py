@@ -63,11 +63,11 @@ class HappensBefore(Observer):
         #: Those of them that are of tcgen05.
         self._tensor_operations: set[int] = set()
         self._inits: set[int] = set()
-        #: In which intervals the warps of a warpgroup, by the row of its first, were when they issued each MMA.
+        #: In which intervals the warps of a warpgroup, by the first of them, were when they issued each MMA.
         self._mmas: dict[int, list[tuple[int, ...]]] = {}
         #: Whether strong loads may return stale values (`stale_loads`).
         self.sequences = False
-        #: The clocks that each warp has acquired of the warps of its cluster; `observed[row].clocks` is a row of it.
+        #: The clocks that each warp has acquired of the warps of its cluster; `observed[warp].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
         #: The number of each resident cluster, unique in the launch: the names of warps contain it.
         self._clusters = np.arange(slots // size)
@@ -78,7 +78,7 @@ class HappensBefore(Observer):
         for slot in range(len(self._clusters)):
             self._begin(slot)
         self.scopes = ClusterScope(self.clocks)
-        self.observed = [VectorClock(self.epoch(row), self.clocks[row]) for row in range(slots * warps)]
+        self.observed = [VectorClock(self.epoch(warp), self.clocks[warp]) for warp in range(slots * warps)]
         #: What a warp's last releasing fence covers: its relaxed arrivals publish this.
         self.released: dict[int, VectorClock] = {}
         #: The clocks of each warp, its own included, at its last fence.proxy.async.
@@ -116,33 +116,33 @@ class HappensBefore(Observer):
         epoch = self._epochs[cta // self.size]
         return bool(self._clusters[epoch.slot] == epoch.number)
 
-    def epoch(self, row: int) -> ClusterEpoch:
+    def epoch(self, warp: int) -> ClusterEpoch:
         """The cluster of a warp."""
-        return self.epoch_of(self.actor(row))
+        return self.epoch_of(self.actor(warp))
 
     def epoch_of(self, actor: int) -> ClusterEpoch:
         """The cluster of a warp by its name among `actors`."""
         return self._epochs[actor // self.members]
 
-    def rows_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    def warps_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """The warps of the CTAs in some slots."""
         return (slots[:, None] * self.warps + np.arange(self.warps)).ravel()
 
     def _forget(self, slots: NDArray[np.int64]) -> None:
         """Threads begin with empty vector clocks, in a new interval: counts go on, since others may still have them."""
-        rows = self.rows_of(slots)
-        member = rows % self.members
-        clocks = self.clocks[rows, member] + 1
-        self.clocks[rows] = 0
-        self.clocks[rows, member] = clocks
-        self.scopes.forget(rows)
-        for row in rows.tolist():
-            self.observed[row] = VectorClock(self.epoch(row), self.clocks[row])
+        warps = self.warps_of(slots)
+        member = warps % self.members
+        clocks = self.clocks[warps, member] + 1
+        self.clocks[warps] = 0
+        self.clocks[warps, member] = clocks
+        self.scopes.forget(warps)
+        for warp in warps.tolist():
+            self.observed[warp] = VectorClock(self.epoch(warp), self.clocks[warp])
         for table in (self.released, self._mmas):
             if table:
-                for row in rows.tolist():
-                    table.pop(row, None)
-        self.lanes_converge(rows)
+                for warp in warps.tolist():
+                    table.pop(warp, None)
+        self.lanes_converge(warps)
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for slot in slots.tolist():
@@ -151,94 +151,94 @@ class HappensBefore(Observer):
         self._forget(slots)
         gone = set(slots.tolist())
         self.relaxed_arrivals.clear(gone)
-        self.fenced[self.rows_of(slots)] = 0
+        self.fenced[self.warps_of(slots)] = 0
         for number in [n for n, operation in self.operations.items() if operation.slot in gone]:
             del self.operations[number]
         self._tensor_operations &= self.operations.keys()
 
-    def clock(self, row: int) -> int:
+    def clock(self, warp: int) -> int:
         """The interval in which a warp is: how often it has synchronized."""
-        return int(self.observed[row].clocks[row % self.members])
+        return int(self.observed[warp].clocks[warp % self.members])
 
-    def actors(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Names of the warps that are in these rows now, which no warp of a later CTA there has."""
-        return self._clusters[rows // self.members] * self.members + rows % self.members
+    def actors(self, warps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Names of these warps now, which no warp of a later CTA in their slot has."""
+        return self._clusters[warps // self.members] * self.members + warps % self.members
 
-    def actor(self, row: int) -> int:
+    def actor(self, warp: int) -> int:
         """The same of one."""
-        return int(self._clusters[row // self.members]) * self.members + row % self.members
+        return int(self._clusters[warp // self.members]) * self.members + warp % self.members
 
-    def row_of(self, actor: int) -> int | None:
-        """The row of a warp by its name among `actors`; None if its cluster has ended."""
+    def resident_warp(self, actor: int) -> int | None:
+        """A warp by its name among `actors`; None if its cluster has ended."""
         epoch = self._epochs[actor // self.members]
         alive = self._clusters[epoch.slot] == epoch.number
         return epoch.slot * self.members + actor % self.members if alive else None
 
-    def has_observed(self, row: int, other: int, clock: int) -> bool:
-        """Whether a warp has acquired what another, in any row now, did up to an interval."""
-        return self.has_observed_actor(row, self.actor(other), clock)
+    def has_observed(self, warp: int, other: int, clock: int) -> bool:
+        """Whether a warp has acquired what another, in any slot now, did up to an interval."""
+        return self.has_observed_actor(warp, self.actor(other), clock)
 
-    def has_observed_actor(self, row: int, actor: int, clock: int) -> bool:
+    def has_observed_actor(self, warp: int, actor: int, clock: int) -> bool:
         """Whether a warp has acquired what another of the launch did up to an interval."""
-        return self.observed[row].has_observed(self.epoch_of(actor), actor % self.members, clock)
+        return self.observed[warp].has_observed(self.epoch_of(actor), actor % self.members, clock)
 
-    def unfenced_side(self, row: int, actor: int, clock: int) -> str:
+    def unfenced_side(self, warp: int, actor: int, clock: int) -> str:
         """Which side of a strong access lacks a fence that would order this: `release`, `acquire`, or empty."""
         epoch = self.epoch_of(actor), actor % self.members, clock
-        observed = self.observed[row]
+        observed = self.observed[warp]
         if observed.unacquired is not None and observed.unacquired.has_observed(*epoch):
             return "acquire"
-        return "release" if self.strong.would_order(row, actor, clock) else ""
+        return "release" if self.strong.would_order(warp, actor, clock) else ""
 
-    def unfenced_side_of_operation(self, row: int, number: int) -> str:
+    def unfenced_side_of_operation(self, warp: int, number: int) -> str:
         """The same for the completion of an asynchronous operation."""
-        observed = self.observed[row]
+        observed = self.observed[warp]
         if observed.unacquired is not None and number in observed.unacquired.operations:
             return "acquire"
-        return "release" if self.strong.would_order_operation(row, number) else ""
+        return "release" if self.strong.would_order_operation(warp, number) else ""
 
-    def arrives_relaxed(self, row: int, phase: int, statement: Statement) -> None:
+    def arrives_relaxed(self, warp: int, phase: int, statement: Statement) -> None:
         """A warp arrives at its cluster's barrier, and releases nothing."""
-        self._at_barrier(row, phase, statement, arrives=True)
-        self._end_interval(row)
+        self._at_barrier(warp, phase, statement, arrives=True)
+        self._end_interval(warp)
 
-    def waits_for_relaxed(self, row: int, phase: int, statement: Statement) -> None:
+    def waits_for_relaxed(self, warp: int, phase: int, statement: Statement) -> None:
         """A warp has waited for a phase of its cluster's barrier, in which there may be relaxed arrivals."""
         if self.relaxed_arrivals.end:
-            self._at_barrier(row, phase, statement, arrives=False)
+            self._at_barrier(warp, phase, statement, arrives=False)
 
-    def _at_barrier(self, row: int, phase: int, statement: Statement, *, arrives: bool) -> None:
-        words = np.array([self.actor(row) // self.members << 32 | phase])
+    def _at_barrier(self, warp: int, phase: int, statement: Statement, *, arrives: bool) -> None:
+        words = np.array([self.actor(warp) // self.members << 32 | phase])
         self.relaxed_arrivals.add(
-            np.array([row]), np.zeros(1, np.int64), words, 0, statement, reads=not arrives, writes=arrives
+            np.array([warp]), np.zeros(1, np.int64), words, 0, statement, reads=not arrives, writes=arrives
         )
 
-    def ordered_by_relaxed_arrival(self, row: int, other: int, clock: int) -> bool:
+    def ordered_by_relaxed_arrival(self, warp: int, other: int, clock: int) -> bool:
         """Whether only relaxed arrivals at the cluster's barrier order what another warp did up to an interval."""
-        return self.relaxed_arrivals.would_order(row, self.actor(other), clock)
+        return self.relaxed_arrivals.would_order(warp, self.actor(other), clock)
 
-    def intervals(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def intervals(self, warps: NDArray[np.int64]) -> NDArray[np.int64]:
         """The interval in which each of these warps is."""
-        return self.clocks[rows, rows % self.members]
+        return self.clocks[warps, warps % self.members]
 
     def have_observed(
-        self, rows: NDArray[np.int64], actors: NDArray[Any], clocks: NDArray[np.int64]
+        self, warps: NDArray[np.int64], actors: NDArray[Any], clocks: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Where warps have acquired others of their own cluster up to these intervals."""
-        inside = actors // self.members == self._clusters[rows // self.members]
-        return inside & (self.clocks[rows, actors % self.members] >= clocks)
+        inside = actors // self.members == self._clusters[warps // self.members]
+        return inside & (self.clocks[warps, actors % self.members] >= clocks)
 
-    def warp_of(self, row: int, actor: int) -> str:
+    def warp_of(self, warp: int, actor: int) -> str:
         """The name of a warp in a message about another."""
-        if actor // self.members == self._clusters[row // self.members]:
-            return self.member_name(row, actor % self.members)
+        if actor // self.members == self._clusters[warp // self.members]:
+            return self.member_name(warp, actor % self.members)
         return f"warp {actor % self.warps} of another {'cluster' if self.size > 1 else 'CTA'}"
 
     def party(
-        self, role: Role, line: int, row: int, member: int, address: int | None = None, lanes: int | None = None
+        self, role: Role, line: int, warp: int, member: int, address: int | None = None, lanes: int | None = None
     ) -> Access:
-        """An earlier access to shared memory, of an instruction's line, by warp `member` of the cluster of `row`."""
-        other = row - row % self.members + member
+        """An earlier access to shared memory, of an instruction's line, by warp `member` of the cluster of `warp`."""
+        other = warp - warp % self.members + member
         found = self._findings.access(
             role, self.statements.get(line), other, lanes=lanes, space="shared", address=address
         )
@@ -249,180 +249,180 @@ class HappensBefore(Observer):
         first = slot % self.size * self.warps
         return clocks[first : first + self.warps]
 
-    def member_name(self, row: int, member: int) -> str:
-        """A warp of a cluster, as another (`row`) of it sees it."""
+    def member_name(self, warp: int, member: int) -> str:
+        """A warp of a cluster, as another (`warp`) of it sees it."""
         rank, warp_id = divmod(member, self.warps)
-        own = row % self.members // self.warps
+        own = warp % self.members // self.warps
         return f"warp {warp_id}" if rank == own else f"warp {warp_id} of the CTA of rank {rank}"
 
     # Synchronization.
 
-    def release(self, row: int, lanes: int = ALL) -> VectorClock:
+    def release(self, warp: int, lanes: int = ALL) -> VectorClock:
         """What lanes (bits) of a warp release now; its later accesses are not part of it."""
-        self._released(row, lanes)
-        return self._give(row)
+        self._released(warp, lanes)
+        return self._give(warp)
 
-    def _give(self, row: int) -> VectorClock:
-        given = self.publish(row)
-        self._intervals_end([row])
+    def _give(self, warp: int) -> VectorClock:
+        given = self.publish(warp)
+        self._intervals_end([warp])
         return given
 
-    def publish(self, row: int) -> VectorClock:
+    def publish(self, warp: int) -> VectorClock:
         """What an operation that a warp issues now publishes; what the warp does later is not part of it."""
-        given = self.observed[row].copy()
-        self.observed[row].clocks[row % self.members] += 1
+        given = self.observed[warp].copy()
+        self.observed[warp].clocks[warp % self.members] += 1
         return given
 
-    def _end_interval(self, row: int) -> None:
-        self.observed[row].clocks[row % self.members] += 1
-        self._intervals_end([row])
+    def _end_interval(self, warp: int) -> None:
+        self.observed[warp].clocks[warp % self.members] += 1
+        self._intervals_end([warp])
 
-    def end_intervals(self, rows: NDArray[np.int64]) -> None:
+    def end_intervals(self, warps: NDArray[np.int64]) -> None:
         """What these warps do next is not part of what they have published."""
-        self.clocks[rows, rows % self.members] += 1
-        self._intervals_end(rows.tolist())
+        self.clocks[warps, warps % self.members] += 1
+        self._intervals_end(warps.tolist())
 
-    def release_fence(self, row: int, lanes: int) -> None:
+    def release_fence(self, warp: int, lanes: int) -> None:
         """A fence that releases, by lanes (bits): relaxed operations after it publish what comes before it."""
-        self.released[row] = self.release(row, lanes)
+        self.released[warp] = self.release(warp, lanes)
 
-    def release_inits(self, row: int, numbers: Sequence[int]) -> None:
+    def release_inits(self, warp: int, numbers: Sequence[int]) -> None:
         """fence.mbarrier_init: relaxed operations after it publish these inits."""
         clocks = np.zeros(self.members, np.int64)
-        given = self.released.setdefault(row, VectorClock(self.observed[row].epoch, clocks))
+        given = self.released.setdefault(warp, VectorClock(self.observed[warp].epoch, clocks))
         given.operations.update(numbers)
-        self.acquire_operations(row, numbers)
+        self.acquire_operations(warp, numbers)
 
-    def has_observed_init(self, row: int, made: MadeBarrier) -> bool:
+    def has_observed_init(self, warp: int, made: MadeBarrier) -> bool:
         """Whether an mbarrier's init happens before this point of a warp."""
-        return made.number in self.observed[row].operations or self.has_observed(row, made.made_by, made.made_at)
+        return made.number in self.observed[warp].operations or self.has_observed(warp, made.made_by, made.made_at)
 
-    def same_warpgroup(self, row: int, member: int) -> bool:
+    def same_warpgroup(self, warp: int, member: int) -> bool:
         """Whether a warp of the cluster (`member`) belongs to the warpgroup of another."""
-        own, other = divmod(row % self.members, self.warps), divmod(member, self.warps)
+        own, other = divmod(warp % self.members, self.warps), divmod(member, self.warps)
         return own[0] == other[0] and own[1] // 4 == other[1] // 4
 
-    def before_mma(self, row: int, observed: VectorClock, member: int, clock: int) -> bool:
+    def before_mma(self, warp: int, observed: VectorClock, member: int, clock: int) -> bool:
         """Whether `observed`, the clock of a warp of this cluster, is after an MMA that the warpgroup of `member`
         issued once `member` was past interval `clock`: after it in time, if not in the memory model.
         """
         first = member - member % self.warps % 4
-        mmas = self._mmas.get(row - row % self.members + first, [])
+        mmas = self._mmas.get(warp - warp % self.members + first, [])
         for each, after in enumerate(observed.clocks[first : first + 4].tolist()):
             count = bisect_left(mmas, after, key=lambda clocks: clocks[each])
             if count and mmas[count - 1][member - first] >= clock:
                 return True
         return False
 
-    def has_observed_init_fence(self, row: int, made: MadeBarrier) -> bool:
+    def has_observed_init_fence(self, warp: int, made: MadeBarrier) -> bool:
         """Whether a fence that publishes an mbarrier's init to the async proxy happens before this point of a warp."""
-        return made.number in self.observed[row].operations
+        return made.number in self.observed[warp].operations
 
     def acquire(
-        self, row: int, given: VectorClock, lanes: NDArray[np.bool_] | None = None, scopes: Scopes | None = None
+        self, warp: int, given: VectorClock, lanes: NDArray[np.bool_] | None = None, scopes: Scopes | None = None
     ) -> None:
         """A warp acquires what was released to it; or some of its lanes do, and the others when they next synchronize.
         `scopes` is the part of it that scopes include.
         """
         if len(given.operations) > _MANY:
             given.operations.intersection_update(self.operations.keys() | self._inits)
-        observed = self.observed[row]
+        observed = self.observed[warp]
         if lanes is not None and not lanes.all():
-            self._acquire_partly(row, lanes)
-        elif row in self._partly:
-            self._partly[row][0].join(given)
+            self._acquire_partly(warp, lanes)
+        elif warp in self._partly:
+            self._partly[warp][0].join(given)
         if given.epoch is observed.epoch:
-            self.scopes.acquired(row, given.clocks, scopes)
+            self.scopes.acquired(warp, given.clocks, scopes)
         observed.join(given)
-        if given.epoch is observed.epoch and given.clocks[row % self.members] >= self._lanes_converged[row]:
-            alone = np.array([row])  # through a warp that has acquired its clock since
+        if given.epoch is observed.epoch and given.clocks[warp % self.members] >= self._lanes_converged[warp]:
+            alone = np.array([warp])  # through a warp that has acquired its clock since
             self._converged(alone, self.intervals(alone))
         if len(observed.operations) > _MANY:
-            self._retire(row // self.members)
+            self._retire(warp // self.members)
 
-    def _acquire_partly(self, row: int, lanes: NDArray[np.bool_]) -> None:
+    def _acquire_partly(self, warp: int, lanes: NDArray[np.bool_]) -> None:
         """Some lanes of a warp are about to acquire something."""
-        before = self._partly.get(row)
+        before = self._partly.get(warp)
         if before is None:
-            self._partly[row] = self.observed[row].copy(), lanes.copy()
+            self._partly[warp] = self.observed[warp].copy(), lanes.copy()
         else:
             np.logical_or(before[1], lanes, out=before[1])
             if before[1].all():
-                del self._partly[row]
+                del self._partly[warp]
 
-    def lanes_catch_up(self, row: int, lanes: NDArray[np.bool_]) -> None:
+    def lanes_catch_up(self, warp: int, lanes: NDArray[np.bool_]) -> None:
         """Lanes of a warp acquire by a strong load: they have then observed what others of it have, as polls repeat.
 
         Which of it they have acquired is not known apart: a race may be missed.
         """
-        partly = self._partly.get(row)
+        partly = self._partly.get(warp)
         if partly is not None:
             np.logical_or(partly[1], lanes, out=partly[1])
             if partly[1].all():
-                del self._partly[row]
+                del self._partly[warp]
 
-    def acquire_operations(self, row: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
+    def acquire_operations(self, warp: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
         """Lanes, (32), observe that these operations are complete; None stands for all lanes of the warp."""
-        fresh = set(numbers) - self.observed[row].operations
+        fresh = set(numbers) - self.observed[warp].operations
         if fresh and lanes is not None and not lanes.all():
-            self._acquire_partly(row, lanes)
-        elif row in self._partly:
-            self._partly[row][0].operations.update(numbers)
-        self.observed[row].operations |= fresh
+            self._acquire_partly(warp, lanes)
+        elif warp in self._partly:
+            self._partly[warp][0].operations.update(numbers)
+        self.observed[warp].operations |= fresh
 
-    def lagging(self, row: int) -> tuple[VectorClock, NDArray[np.bool_]] | None:
+    def lagging(self, warp: int) -> tuple[VectorClock, NDArray[np.bool_]] | None:
         """The vector clock of lanes of a warp that have not acquired what others of it have, and these lanes: (32)."""
-        partly = self._partly.get(row)
+        partly = self._partly.get(warp)
         return None if partly is None else (partly[0], ~partly[1])
 
-    def observed_by(self, row: int, lane: int | None) -> VectorClock:
+    def observed_by(self, warp: int, lane: int | None) -> VectorClock:
         """The vector clock of a lane of a warp; None stands for its lanes together."""
-        partly = self._partly.get(row)
-        return self.observed[row] if partly is None or lane is None or partly[1][lane] else partly[0]
+        partly = self._partly.get(warp)
+        return self.observed[warp] if partly is None or lane is None or partly[1][lane] else partly[0]
 
-    def any_lagging(self, rows: NDArray[np.int64]) -> bool:
+    def any_lagging(self, warps: NDArray[np.int64]) -> bool:
         """Whether lanes of some of these warps have not acquired what others of the same warp have."""
-        return bool(self._partly) and not self._partly.keys().isdisjoint(rows.tolist())
+        return bool(self._partly) and not self._partly.keys().isdisjoint(warps.tolist())
 
-    def lanes_converge(self, rows: NDArray[np.int64], *, released: bool = False) -> None:
+    def lanes_converge(self, warps: NDArray[np.int64], *, released: bool = False) -> None:
         """The lanes of each of these warps synchronize: all have observed what some had. With `released` the warps have
         just released that to each other, in the interval before.
         """
-        now = self.intervals(rows)
-        self._converged(rows, now - released)
-        self._lanes_converged[rows] = now
+        now = self.intervals(warps)
+        self._converged(warps, now - released)
+        self._lanes_converged[warps] = now
         if self._partly:
-            for row in rows.tolist():
-                self._partly.pop(row, None)
+            for warp in warps.tolist():
+                self._partly.pop(warp, None)
 
-    def lane_groups_converge(self, row: int, groups: Sequence[int]) -> None:
+    def lane_groups_converge(self, warp: int, groups: Sequence[int]) -> None:
         """Only lanes of these groups (bits) of a warp do, those of each with each other."""
-        self._groups_converged(row, groups, int(self.clocks[row, row % self.members]))
-        partly = self._partly.get(row)
+        self._groups_converged(warp, groups, int(self.clocks[warp, warp % self.members]))
+        partly = self._partly.get(warp)
         if partly is not None:
             for group in map(flags_of, groups):
                 if (partly[1] & group).any():
                     np.logical_or(partly[1], group, out=partly[1])
             if partly[1].all():
-                del self._partly[row]
+                del self._partly[warp]
 
-    def barrier(self, rows: list[int], given: VectorClock | None = None) -> None:
+    def barrier(self, warps: list[int], given: VectorClock | None = None) -> None:
         """All warps of a CTA's barrier acquire the clocks of all, and what those released that only arrived."""
-        together = self._joined(rows, given)
-        self.end_intervals(np.array(rows))
-        self.clocks[rows] = np.maximum(self.clocks[rows], together.clocks)
-        for row in rows:
-            self.observed[row].take(together)
-        self.scopes.together(np.array(rows), given.clocks if given is not None else None)
-        self.lanes_converge(np.array(rows), released=True)
+        together = self._joined(warps, given)
+        self.end_intervals(np.array(warps))
+        self.clocks[warps] = np.maximum(self.clocks[warps], together.clocks)
+        for warp in warps:
+            self.observed[warp].take(together)
+        self.scopes.together(np.array(warps), given.clocks if given is not None else None)
+        self.lanes_converge(np.array(warps), released=True)
 
-    def _joined(self, rows: list[int], given: VectorClock | None = None) -> VectorClock:
+    def _joined(self, warps: list[int], given: VectorClock | None = None) -> VectorClock:
         """The joined vector clocks of these warps of a cluster, and what is given, at a barrier."""
-        joined = [self.observed[rows[0]]]
+        joined = [self.observed[warps[0]]]
         together = joined[0].copy()
-        together.clocks = self.clocks[rows].max(axis=0)
-        for row in rows[1:]:
-            observed = self.observed[row]
+        together.clocks = self.clocks[warps].max(axis=0)
+        for warp in warps[1:]:
+            observed = self.observed[warp]
             if any(observed.is_like(each) for each in joined):  # most are: one warp has acquired something
                 together.operations |= observed.operations
             else:
@@ -437,10 +437,10 @@ class HappensBefore(Observer):
     def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
         """As `barrier` for all warps of each of these CTAs."""
         warp_ids = np.arange(self.warps)
-        rows = (slots * self.warps)[:, None] + warp_ids
-        self._intervals_end(rows.ravel().tolist())
-        for cta in rows.tolist():
-            given = [self.observed[row] for row in cta]
+        warps = (slots * self.warps)[:, None] + warp_ids
+        self._intervals_end(warps.ravel().tolist())
+        for cta in warps.tolist():
+            given = [self.observed[warp] for warp in cta]
             sequences = self.sequences and given[0].unacquired is not None
             if sequences or not all(observed.is_like(given[0]) for observed in given):
                 joined = self._joined(cta)
@@ -452,60 +452,60 @@ class HappensBefore(Observer):
                 for observed in given:
                     if len(observed.operations) < len(together):
                         observed.operations |= together
-        clocks = self.clocks[rows]
-        own = rows % self.members
-        mine = clocks[np.arange(len(rows))[:, None], warp_ids, own] + 1
+        clocks = self.clocks[warps]
+        own = warps % self.members
+        mine = clocks[np.arange(len(warps))[:, None], warp_ids, own] + 1
         clocks[:] = clocks.max(axis=1, keepdims=True)
-        clocks[np.arange(len(rows))[:, None], warp_ids, own] = mine
-        self.clocks[rows] = clocks
-        self.scopes.together(rows)
-        self.lanes_converge(rows.ravel(), released=True)
+        clocks[np.arange(len(warps))[:, None], warp_ids, own] = mine
+        self.clocks[warps] = clocks
+        self.scopes.together(warps)
+        self.lanes_converge(warps.ravel(), released=True)
 
-    def fence_proxy(self, row: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
+    def fence_proxy(self, warp: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
         """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that happen
         before it are visible to asynchronous operations after it.
         """
-        observed = self.observed[row]
+        observed = self.observed[warp]
         if shared:
-            self._proxy_fenced(row, lanes)
-            self.fenced[row] = observed.clocks
+            self._proxy_fenced(warp, lanes)
+            self.fenced[warp] = observed.clocks
         if heap:
             covered = self._fenced_in_global
             self._fenced_in_global = observed.outside() if covered is None else covered.joined(observed.outside())
-        observed.clocks[row % self.members] += 1
+        observed.clocks[warp % self.members] += 1
 
     def fenced_in_global(self, actor: int, clock: int) -> bool:
         """Whether some fence.proxy.async has covered what a warp stored to global memory in an interval."""
         covered = self._fenced_in_global
         return covered is not None and covered.has_observed(self.epoch_of(actor), actor % self.members, clock)
 
-    def before_thread_sync(self, row: int) -> None:
+    def before_thread_sync(self, warp: int) -> None:
         """tcgen05.fence::before_thread_sync: relaxed arrivals after it release tcgen05 operations (9.7.16.6.4)."""
-        observed = self.observed[row]
-        given = self.released.get(row)
+        observed = self.observed[warp]
+        given = self.released.get(warp)
         if given is None:
-            given = self.released[row] = VectorClock(observed.epoch, np.zeros(self.members, np.int64))
+            given = self.released[warp] = VectorClock(observed.epoch, np.zeros(self.members, np.int64))
         if self._tensor_operations:
             given.operations |= observed.operations & self._tensor_operations
         given.join_tensor(observed.epoch, observed.for_tensor_memory)
-        observed.clocks[row % self.members] += 1
+        observed.clocks[warp % self.members] += 1
 
-    def after_thread_sync(self, row: int, seen: VectorClock | None) -> None:
+    def after_thread_sync(self, warp: int, seen: VectorClock | None) -> None:
         """tcgen05.fence::after_thread_sync: of what relaxed waits have `seen`, it orders tcgen05 operations."""
-        observed = self.observed[row]
+        observed = self.observed[warp]
         if seen is not None:
             observed.operations |= seen.operations & self._tensor_operations
             observed.join_tensor(seen.epoch, seen.for_tensor_memory)
 
     def _retire(self, cluster: int) -> None:
         """Drop operations that every warp of the cluster has observed: no later access can conflict with them."""
-        rows = range(cluster * self.members, (cluster + 1) * self.members)
-        common = set.intersection(*(self.observed[row].operations for row in rows))
+        warps = range(cluster * self.members, (cluster + 1) * self.members)
+        common = set.intersection(*(self.observed[warp].operations for warp in warps))
         common -= self._inits
         self._keep_alive(range(cluster * self.size, (cluster + 1) * self.size), common)
-        for row in rows:
-            self.observed[row].operations -= common
-        self._retired(rows, common)
+        for warp in warps:
+            self.observed[warp].operations -= common
+        self._retired(warps, common)
         for number in common:
             self.operations.pop(number, None)
         self._tensor_operations -= common
@@ -518,24 +518,24 @@ class HappensBefore(Observer):
     def work_issued(self, work: AsyncWork) -> None:
         if work.what in GENERIC:
             return
-        made = AsyncOperation(work.number, work.what, work.statement, work.slot, work.swizzle, work.row, work.lane)
+        made = AsyncOperation(work.number, work.what, work.statement, work.slot, work.swizzle, work.warp, work.lane)
         self.operations[made.number] = made
         if made.what.startswith("tcgen05"):
             self._tensor_operations.add(made.number)
 
     def work_signals(self, work: AsyncWork, signal: Signal, offset: int) -> None:
         self.operations[work.number].mbarrier = offset
-        given = self.given[signal] = self.publish(work.row)
+        given = self.given[signal] = self.publish(work.warp)
         given.operations.add(work.number)
 
-    def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
-        self.acquire_operations(row, [work.number for work in works], lanes)
+    def work_awaited(self, warp: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
+        self.acquire_operations(warp, [work.number for work in works], lanes)
 
-    def warpgroup_issues(self, rows: Sequence[int]) -> None:
+    def warpgroup_issues(self, warps: Sequence[int]) -> None:
         """What comes later is in intervals of its own."""
-        self._mmas.setdefault(rows[0], []).append(tuple(self.clock(row) for row in rows))
-        for row in rows:
-            self._end_interval(row)
+        self._mmas.setdefault(warps[0], []).append(tuple(self.clock(warp) for warp in warps))
+        for warp in warps:
+            self._end_interval(warp)
 
     def forget(self, number: int) -> None:
         """Nothing can conflict with an operation."""

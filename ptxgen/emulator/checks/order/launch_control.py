@@ -28,10 +28,10 @@ class LaunchControl(Observer):
             self._refused.pop(slot // self._happens_before.size, None)
 
     def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
-        observed = self._happens_before.observed[work.row].operations
+        observed = self._happens_before.observed[work.warp].operations
         if not observed.isdisjoint(self._refused.get(work.slot // self._happens_before.size, ())):
             address = int(granules[0]) * GRANULE
-            access = self._findings.access("issuer", work.statement, work.row, space="shared", address=address)
+            access = self._findings.access("issuer", work.statement, work.warp, space="shared", address=address)
             self._findings.report(
                 clusters.CANCEL_AFTER_REFUSAL,
                 work.statement,

@@ -26,8 +26,8 @@ _ROWS = {"cta": slice(0, 2), "cluster": slice(1, 2), "none": slice(0, 0)}
 
 def widen(scopes: Scopes, clocks: NDArray[np.int64], reach: Reach) -> None:
     """Add an arrival that gives these clocks."""
-    rows = scopes[_ROWS[reach]]
-    np.maximum(rows, clocks, out=rows)
+    warps = scopes[_ROWS[reach]]
+    np.maximum(warps, clocks, out=warps)
 
 
 class ClusterScope:
@@ -39,32 +39,34 @@ class ClusterScope:
         self._clocks = clocks
         self._wide: NDArray[np.int64] | None = None
 
-    def acquired(self, row: int, clocks: NDArray[np.int64], scopes: Scopes | None) -> None:
+    def acquired(self, warp: int, clocks: NDArray[np.int64], scopes: Scopes | None) -> None:
         """A warp is about to acquire these clocks; `scopes`: those by wide scopes, of an mbarrier: (2, warps)."""
         if self._wide is None:
             if scopes is None:
                 return
             self._wide = np.stack([self._clocks, self._clocks])
-        np.maximum(self._wide[:, row], clocks if scopes is None else np.minimum(scopes, clocks), out=self._wide[:, row])
+        np.maximum(
+            self._wide[:, warp], clocks if scopes is None else np.minimum(scopes, clocks), out=self._wide[:, warp]
+        )
 
-    def together(self, rows: NDArray[np.int64], clocks: NDArray[np.int64] | None = None) -> None:
+    def together(self, warps: NDArray[np.int64], clocks: NDArray[np.int64] | None = None) -> None:
         """Warps (.., those of a CTA) acquire the clocks of all of the CTA, and these besides."""
         if self._wide is not None:
-            shared = self._wide[:, rows].max(axis=-2, keepdims=True)
-            self._wide[:, rows] = shared if clocks is None else np.maximum(shared, clocks)
+            shared = self._wide[:, warps].max(axis=-2, keepdims=True)
+            self._wide[:, warps] = shared if clocks is None else np.maximum(shared, clocks)
 
-    def forget(self, rows: NDArray[np.int64]) -> None:
+    def forget(self, warps: NDArray[np.int64]) -> None:
         """Warps of other CTAs begin."""
         if self._wide is not None:
-            self._wide[:, rows] = 0
+            self._wide[:, warps] = 0
 
-    def wide(self, row: int, warps: int) -> NDArray[np.int64] | None:
-        """The clocks that warp `row` has observed by wide scopes, and those with all its waits of scope .cluster:
+    def wide(self, warp: int, warps: int) -> NDArray[np.int64] | None:
+        """The clocks that `warp` has observed by wide scopes, and those with all its waits of scope .cluster:
         (2, warps of the cluster); those of its own CTA, of so many warps, it has in any case. None: all are wide.
         """
         if self._wide is None:
             return None
-        clocks, wide = self._clocks[row], np.minimum(self._wide[:, row], self._clocks[row])
-        own = row % len(clocks) // warps * warps
+        clocks, wide = self._clocks[warp], np.minimum(self._wide[:, warp], self._clocks[warp])
+        own = warp % len(clocks) // warps * warps
         wide[:, own : own + warps] = clocks[own : own + warps]
         return wide

@@ -91,24 +91,24 @@ class MbarrierOrder(Observer):
         """The state of an mbarrier."""
         return self._clocks[mbarrier]
 
-    def mbarrier_initialized(self, row: int, slot: int, mbarrier: MBarrier) -> None:
+    def mbarrier_initialized(self, warp: int, slot: int, mbarrier: MBarrier) -> None:
         happens_before = self._happens_before
-        self._clocks[mbarrier] = MbarrierClocks(row, happens_before.clock(row), happens_before.init())
+        self._clocks[mbarrier] = MbarrierClocks(warp, happens_before.clock(warp), happens_before.init())
 
-    def mbarrier_init_fence(self, row: int, mbarriers: Sequence[MBarrier]) -> None:
-        self._happens_before.release_inits(row, [self.of(made).number for made in mbarriers])
+    def mbarrier_init_fence(self, warp: int, mbarriers: Sequence[MBarrier]) -> None:
+        self._happens_before.release_inits(warp, [self.of(made).number for made in mbarriers])
 
     def mbarriers_updated(
-        self, row: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
+        self, warp: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
     ) -> None:
         """A relaxed arrival releases what a fence has released."""
         if arrives:
             order = self._happens_before
-            self._releasing = order.released.get(row) if relaxed else order.release(row, lanes)
+            self._releasing = order.released.get(warp) if relaxed else order.release(warp, lanes)
 
     def mbarrier_updated(
         self,
-        row: int,
+        warp: int,
         slot: int,
         mbarrier: MBarrier,
         statement: Statement,
@@ -118,9 +118,9 @@ class MbarrierOrder(Observer):
         scope: str | None,
     ) -> None:
         clocks = self.of(mbarrier)
-        clocks.users[row] = Use(self._happens_before.clock(row), statement, waited=False)
+        clocks.users[warp] = Use(self._happens_before.clock(warp), statement, waited=False)
         if arrives:
-            own = slot == row // self._happens_before.warps
+            own = slot == warp // self._happens_before.warps
             clocks.release(self._releasing, "cta" if own else "cluster" if scope == "cluster" else "none")
 
     def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
@@ -129,13 +129,13 @@ class MbarrierOrder(Observer):
     def mbarrier_phase_ends(self, mbarrier: MBarrier) -> None:
         self.of(mbarrier).end_phase()
 
-    def mbarrier_polled(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
-        self.of(mbarrier).users[row] = Use(self._happens_before.clock(row), statement, waited=False)
+    def mbarrier_polled(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
+        self.of(mbarrier).users[warp] = Use(self._happens_before.clock(warp), statement, waited=False)
 
-    def waited(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def waited(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
         """A wait of a warp has passed: it was for the phase before the present one."""
-        clocks, now, phase = self.of(mbarrier), self._happens_before.clock(row), mbarrier.phase - 1
-        clocks.users[row] = Use(now, statement, waited=True)
-        last = clocks.waits.get(row)
+        clocks, now, phase = self.of(mbarrier), self._happens_before.clock(warp), mbarrier.phase - 1
+        clocks.users[warp] = Use(now, statement, waited=True)
+        last = clocks.waits.get(warp)
         again = last is not None and last.phase == phase and (last.again or last.clock != now)
-        clocks.waits[row] = LastWait(phase, now, again)
+        clocks.waits[warp] = LastWait(phase, now, again)

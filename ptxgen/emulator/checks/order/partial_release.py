@@ -29,7 +29,7 @@ class Part:
     did while others were behind, and when its lanes converged again (None: they have not).
     """
 
-    row: int
+    warp: int
     lanes: int
     begin: int
     end: int | None = None
@@ -55,18 +55,18 @@ class PartialReleases:
         self._open: dict[int, Part] = {}
         self.parts: dict[int, Part] = {}
 
-    def done(self, row: int, lanes: int, *, accessed: int, interval: int, clock: int) -> None:
+    def done(self, warp: int, lanes: int, *, accessed: int, interval: int, clock: int) -> None:
         """Lanes of a warp release or fence, in an interval in which lanes have `accessed` something."""
-        lanes |= self._done.get(row, 0)
-        self._done[row] = lanes
-        part = self._open.get(row)
+        lanes |= self._done.get(warp, 0)
+        self._done[warp] = lanes
+        part = self._open.get(warp)
         if part is not None:
             part.lanes = lanes
             if len(part.steps) == _STEPS:
                 part.steps.pop()
             part.steps.append((clock, lanes))
         elif accessed & ~lanes:
-            self._open[row] = self.parts[interval] = Part(row, lanes, clock, steps=[(clock, lanes)])
+            self._open[warp] = self.parts[interval] = Part(warp, lanes, clock, steps=[(clock, lanes)])
             if len(self.parts) > _MOST:
                 del self.parts[next(iter(self.parts))]
 
@@ -78,10 +78,10 @@ class PartialReleases:
         found = distinct(recent).tolist() if len(recent) else []
         return [(number, self.parts[number]) for number in found if number in self.parts]
 
-    def converge(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+    def converge(self, warps: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         """The lanes of each of these warps converge: all that they did happens before what acquires this clock."""
         if not self._done:
             return
-        for position, row in enumerate(rows.tolist()):
-            if self._done.pop(row, None) is not None and (part := self._open.pop(row, None)) is not None:
+        for position, warp in enumerate(warps.tolist()):
+            if self._done.pop(warp, None) is not None and (part := self._open.pop(warp, None)) is not None:
                 part.end = int(clocks[position])

@@ -124,8 +124,8 @@ class RemoteClocks:
 
     def clocks(self, epoch: ClusterEpoch) -> NDArray[np.int64]:
         """The clocks of the warps of a cluster that is resident now."""
-        row = self._latest[epoch.slot]
-        return np.where(row >= epoch.key, row & _CLOCK, 0)
+        warp = self._latest[epoch.slot]
+        return np.where(warp >= epoch.key, warp & _CLOCK, 0)
 
     def has_observed(self, epoch: ClusterEpoch, member: int, clock: int) -> bool:
         """Whether this has a warp of a cluster up to an interval of its."""

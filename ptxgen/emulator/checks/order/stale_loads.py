@@ -85,13 +85,13 @@ class StaleLoads(StrongLoads):
         if words is None or not changed:
             return False
         replaced = False
-        for position, row, own, lanes in words.by_warp():
+        for position, warp, own, lanes in words.by_warp():
             for word, lane in zip(own, lanes, strict=True):
                 if word not in changed:
                     continue
                 offset = int(places.offsets[position, lane])
                 alike = active[position] & (places.offsets[position] == offset)
-                older = self.load(row, alike, word, places.data, offset, statement.line)
+                older = self.load(warp, alike, word, places.data, offset, statement.line)
                 if older is not None:
                     replaced = True
                     stale = self._stale_elements(len(values), values[0].dtype.itemsize)
@@ -122,10 +122,10 @@ class StaleLoads(StrongLoads):
             for word in [word for word in table if slot_of(word) in slots]:
                 del table[word]
 
-    def fence(self, row: int, domains: list[tuple[int, int]]) -> None:
+    def fence(self, warp: int, domains: list[tuple[int, int]]) -> None:
         """A fence .sc of a warp: those before it within the same CTA, cluster or GPU precede it."""
-        observed = self._happens_before.observed[row]
-        self._fenced[row] = int(self._lane_intervals[row])
+        observed = self._happens_before.observed[warp]
+        self._fenced[warp] = int(self._lane_intervals[warp])
         for domain in domains:
             before = self._sequence.setdefault(domain, VectorClock(observed.epoch, observed.clocks * 0))
             before.sequence(observed)
@@ -133,7 +133,7 @@ class StaleLoads(StrongLoads):
 
     def store(
         self,
-        row: int,
+        warp: int,
         lanes: NDArray[np.bool_],
         word: Word,
         data: NDArray[np.uint8],
@@ -150,9 +150,9 @@ class StaleLoads(StrongLoads):
         if held is None:
             old = data[offset : offset + size].copy()
             held = self._held[word] = offset, Change(old, old, {}, {}, line)
-        actor = self._happens_before.actor(row)
-        held[1].ordered.setdefault(actor, self._happens_before.clock(row))
-        held[1].lanes[actor] = int(self._lane_intervals[row]), lanes
+        actor = self._happens_before.actor(warp)
+        held[1].ordered.setdefault(actor, self._happens_before.clock(warp))
+        held[1].lanes[actor] = int(self._lane_intervals[warp]), lanes
 
     def stored(self, data: NDArray[np.uint8]) -> None:
         """The held stores have run. A warp that stores the value already in memory counts as having read it."""
@@ -174,34 +174,34 @@ class StaleLoads(StrongLoads):
         return self._alike(word, size) and word in self._changes
 
     def load(
-        self, row: int, lanes: NDArray[np.bool_], word: Word, data: NDArray[np.uint8], offset: int, line: int
+        self, warp: int, lanes: NDArray[np.bool_], word: Word, data: NDArray[np.uint8], offset: int, line: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
         """The stale value that some of these lanes of a warp read by a strong load of a word that has `changed`."""
         change = self._changes.get(word)
         if change is None:
             return None
-        lanes = lanes & self._behind(change, row, lanes)
+        lanes = lanes & self._behind(change, warp, lanes)
         if not lanes.any():
             return None
         new = data[offset : offset + len(change.new)]
         if not np.array_equal(new, change.new):  # a weak access or a copy has changed it since
             del self._changes[word]
             return None
-        own = self._happens_before.actor(row)
-        ordered = any(self._precedes(row, other, clock) for other, clock in change.ordered.items() if other != own)
-        change.ordered.setdefault(own, self._happens_before.clock(row))  # at most once
+        own = self._happens_before.actor(warp)
+        ordered = any(self._precedes(warp, other, clock) for other, clock in change.ordered.items() if other != own)
+        change.ordered.setdefault(own, self._happens_before.clock(warp))  # at most once
         if ordered or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
             return None
         self._returned[line, change.line] += 1
         return change.old, lanes
 
-    def _behind(self, change: Change, row: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _behind(self, change: Change, warp: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which lanes of a warp may not have seen a change, as these are about to: (32)."""
-        own = self._happens_before.actor(row)
+        own = self._happens_before.actor(warp)
         if own not in change.ordered:
             return np.ones(32, np.bool_)
         interval, ordered = change.lanes.get(own, (-1, lanes))
-        if interval != self._lane_intervals[row] or interval == self._fenced.get(row):
+        if interval != self._lane_intervals[warp] or interval == self._fenced.get(warp):
             return np.zeros(32, np.bool_)
         change.lanes[own] = interval, ordered | lanes
         return ~ordered
@@ -214,10 +214,10 @@ class StaleLoads(StrongLoads):
             self._sizes[granule] = _MIXED
         return before == size
 
-    def _precedes(self, row: int, actor: int, clock: int) -> bool:
+    def _precedes(self, warp: int, actor: int, clock: int) -> bool:
         """Whether what a warp did in an interval precedes what this one does now, in causality order."""
-        happens_before, sequenced = self._happens_before, self._happens_before.observed[row].sequenced
-        return happens_before.has_observed_actor(row, actor, clock) or (
+        happens_before, sequenced = self._happens_before, self._happens_before.observed[warp].sequenced
+        return happens_before.has_observed_actor(warp, actor, clock) or (
             sequenced is not None
             and sequenced.has_observed(happens_before.epoch_of(actor), actor % happens_before.members, clock)
         )

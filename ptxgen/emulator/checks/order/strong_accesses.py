@@ -151,43 +151,43 @@ class StrongAccesses(Observer):
         for word in [word for word in self._published if slot_of(word) in gone]:
             del self._published[word]
         self._happens_before.strong.clear(gone)
-        for row in self._happens_before.rows_of(slots).tolist() if self._seen or self._observed else ():
-            self._seen.pop(row, None)
-            self._observed.pop(row, None)
+        for warp in self._happens_before.warps_of(slots).tolist() if self._seen or self._observed else ():
+            self._seen.pop(warp, None)
+            self._observed.pop(warp, None)
         if self.stale is not None:
             self.stale.clear(gone)
 
     # Fences.
 
-    def release_fence(self, row: int, level: int) -> None:
+    def release_fence(self, warp: int, level: int) -> None:
         """A fence that releases, after `HappensBefore.release_fence`."""
-        covered = self._happens_before.released[row].certain()
+        covered = self._happens_before.released[warp].certain()
         for within in range(level + 1):
-            self._happens_before.observed[row].cover(within, covered)
+            self._happens_before.observed[warp].cover(within, covered)
 
-    def acquire_fence(self, row: int, level: int) -> None:
+    def acquire_fence(self, warp: int, level: int) -> None:
         """A fence that acquires: it synchronizes with the releases that relaxed loads before it have read.
 
         Also with those read by other warps that bar.sync orders before it.
         """
-        seen = self._happens_before.observed[row].unacquired
+        seen = self._happens_before.observed[warp].unacquired
         if level == GPU and seen is not None:
-            self._happens_before.acquire(row, seen)
-            self._happens_before.observed[row].unacquired = None
-        seen = self._seen.get(row, {})
+            self._happens_before.acquire(warp, seen)
+            self._happens_before.observed[warp].unacquired = None
+        seen = self._seen.get(warp, {})
         for each in [each for each in seen if each[0] <= level]:
-            self._happens_before.acquire(row, seen.pop(each))
+            self._happens_before.acquire(warp, seen.pop(each))
 
-    def sequence_fence(self, row: int, level: int) -> None:
+    def sequence_fence(self, warp: int, level: int) -> None:
         """A fence .sc, after it has acquired and before it releases."""
         if self.stale is not None:
-            self.stale.fence(row, [(within, self._domain(row, within)) for within in range(level + 1)])
+            self.stale.fence(warp, [(within, self._domain(warp, within)) for within in range(level + 1)])
 
     # Accesses.
 
     def together(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         positions: NDArray[np.int64],
         words: NDArray[np.int64],
         order: Order,
@@ -197,28 +197,28 @@ class StrongAccesses(Observer):
         writes: bool,
     ) -> bool:
         """Lanes make strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) in one
-        instruction, one after the other: those of `rows[positions]`, which ascend. A warp may come several times.
+        instruction, one after the other: those of `warps[positions]`, which ascend. A warp may come several times.
 
         False where `access` must follow for each warp, since something is published or observed, or is stored where
         loads may return stale values.
         """
         made = self._happens_before.strong.add(
-            rows, positions, words, order.level, statement, reads=reads, writes=writes
+            warps, positions, words, order.level, statement, reads=reads, writes=writes
         )
-        self._touch(rows, made)
+        self._touch(warps, made)
         if writes and self.stale is not None:
             return False
         vclock = self._happens_before.observed
-        if writes and (order.releases or any(vclock[row].covered for row in rows.tolist())):
+        if writes and (order.releases or any(vclock[warp].covered for warp in warps.tolist())):
             return False
         if reads and self._published and not self._published.keys().isdisjoint(words.tolist()):
             return False
         if writes:
-            self._happens_before.end_intervals(rows)
+            self._happens_before.end_intervals(warps)
         return True
 
     def access(
-        self, row: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_], *, reads: bool, writes: bool
+        self, warp: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_], *, reads: bool, writes: bool
     ) -> None:
         """Lanes (32) of a warp make the strong accesses that `together` has recorded, to different words: all read
         before any writes.
@@ -227,40 +227,40 @@ class StrongAccesses(Observer):
         """
         if reads:
             if order.acquires:
-                self._happens_before.lanes_catch_up(row, lanes)
-            self._observe(row, words, order, lanes)
+                self._happens_before.lanes_catch_up(warp, lanes)
+            self._observe(warp, words, order, lanes)
         if writes:
-            self._publish(row, words, order, lanes, acquired=reads and order.acquires)
+            self._publish(warp, words, order, lanes, acquired=reads and order.acquires)
 
-    def _domain(self, row: int, within: int) -> int:
+    def _domain(self, warp: int, within: int) -> int:
         """Which CTA or cluster the scope is, as this warp sees it."""
-        actor = self._happens_before.actor(row)
+        actor = self._happens_before.actor(warp)
         return (actor // self._happens_before.warps, actor // self._happens_before.members, 0)[within]
 
     def _publish(
-        self, row: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_], *, acquired: bool
+        self, warp: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_], *, acquired: bool
     ) -> None:
         """What comes before a store is published with the word: all of it if it releases, else what fences cover.
 
         What a warp that releases has itself observed need not be published by others too; `acquired`: it has just
         acquired that.
         """
-        if not order.releases and not self._happens_before.observed[row].covered:
-            self._happens_before.end_intervals(np.array([row]))
+        if not order.releases and not self._happens_before.observed[warp].covered:
+            self._happens_before.end_intervals(np.array([warp]))
             return
         actor, clock, everything = (
-            self._happens_before.actor(row),
-            self._happens_before.clock(row),
-            self._happens_before.release(row, int(bits_of(lanes))),
+            self._happens_before.actor(warp),
+            self._happens_before.clock(warp),
+            self._happens_before.release(warp, int(bits_of(lanes))),
         )
         self._number += 1
-        parts = self._given(row, order, everything)
+        parts = self._given(warp, order, everything)
         if not parts:
             return
-        publication = _Publication(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
-        domain = order.level, self._domain(row, order.level)
+        publication = _Publication(actor, clock, self._number, frozenset([self._domain(warp, CTA)]), parts)
+        domain = order.level, self._domain(warp, order.level)
         redundant: dict[_Publication, bool] = {}  # most words have the same
-        mine = self._happens_before.observed[row]
+        mine = self._happens_before.observed[warp]
         for word in words:
             published = self._published.get(word)
             if published is None:
@@ -305,7 +305,7 @@ class StrongAccesses(Observer):
             number * (self._happens_before.size if within == CLUSTER else 1)
         )
 
-    def _given(self, row: int, order: Order, everything: VectorClock) -> dict[_Publisher, tuple[_Domain, VectorClock]]:
+    def _given(self, warp: int, order: Order, everything: VectorClock) -> dict[_Publisher, tuple[_Domain, VectorClock]]:
         """What a store publishes, by scope."""
         if order.releases:
             published = {order.level: everything}
@@ -316,13 +316,13 @@ class StrongAccesses(Observer):
                 for within, vclock in published.items()
                 if within == GPU or not _has(published.get(GPU), vclock)
             }
-        actor = self._happens_before.actor(row)
+        actor = self._happens_before.actor(warp)
         return {
-            (actor, within, vclock is everything): ((within, self._domain(row, within)), vclock)
+            (actor, within, vclock is everything): ((within, self._domain(warp, within)), vclock)
             for within, vclock in published.items()
         }
 
-    def _observe(self, row: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_]) -> None:
+    def _observe(self, warp: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_]) -> None:
         """What was published with the words is acquired if the access acquires; else by a later fence, or never."""
         publications = {
             publication
@@ -332,12 +332,12 @@ class StrongAccesses(Observer):
         }
         if not publications:
             return
-        own, mine = self._happens_before.actor(row), self._happens_before.observed[row]
+        own, mine = self._happens_before.actor(warp), self._happens_before.observed[warp]
         cta, cluster = own // self._happens_before.warps, own // self._happens_before.members
         domains = {CTA: cta, CLUSTER: cluster, GPU: 0}
         #: What the warp acquires now or would acquire, by the scope that this requires.
         together: dict[int, VectorClock] = {}
-        observed, publishers = self._observed.setdefault(row, {}), set[_Publisher]()
+        observed, publishers = self._observed.setdefault(warp, {}), set[_Publisher]()
         for publication in sorted(publications, key=_NUMBER, reverse=True):
             needed = CTA if cta in publication.ctas else self._needed(cta, publication.ctas)
             enough = (
@@ -358,14 +358,14 @@ class StrongAccesses(Observer):
                 continue
             for vclock in fresh:
                 if enough == _AT_ONCE:
-                    self._happens_before.acquire(row, vclock, lanes)
+                    self._happens_before.acquire(warp, vclock, lanes)
                 elif enough in together:
                     together[enough].join(vclock)
                 else:
                     together[enough] = vclock.copy()
         for enough, vclock in sorted(together.items(), key=lambda each: each[0]):
             if enough != _NEVER:
-                seen = self._seen.setdefault(row, {})
+                seen = self._seen.setdefault(warp, {})
                 if (before := seen.get((enough, vclock.epoch))) is None:
                     seen[enough, vclock.epoch] = vclock.copy()
                 else:
@@ -387,7 +387,7 @@ class StrongAccesses(Observer):
         size = self._happens_before.size
         return CLUSTER if size > 1 and any(other // size == cta // size for other in others) else GPU
 
-    def _touch(self, rows: NDArray[np.int64], made: Accesses) -> None:
+    def _touch(self, warps: NDArray[np.int64], made: Accesses) -> None:
         """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
         if not self._narrow:
             others = CTA if self._happens_before.size == 1 else CLUSTER
@@ -396,14 +396,14 @@ class StrongAccesses(Observer):
                 return
         for entry in self._happens_before.strong.since(self._touched_up_to):
             if isinstance(entry, Accesses):
-                self._touch_words(entry, rows.tolist() if entry is made else None)
+                self._touch_words(entry, warps.tolist() if entry is made else None)
             else:
                 for word in [word for word in self._touched if slot_of(word) == entry]:
                     del self._touched[word]
         self._touched_up_to = self._happens_before.strong.end
 
-    def _touch_words(self, accesses: Accesses, rows: Sequence[int] | None) -> None:
-        """Without rows, of accesses in the past, which do not race with each other."""
+    def _touch_words(self, accesses: Accesses, warps: Sequence[int] | None) -> None:
+        """Without `warps`, of accesses in the past, which do not race with each other."""
         happens_before, touched, level, statement = (
             self._happens_before,
             self._touched,
@@ -416,15 +416,15 @@ class StrongAccesses(Observer):
             for word in accesses.of(position):
                 before = touched.get(word)
                 touched[word] = now
-                if rows is None or before is None or before.actor // per_cta == actor // per_cta:
+                if warps is None or before is None or before.actor // per_cta == actor // per_cta:
                     continue
                 needed = CLUSTER if before.actor // happens_before.members == actor // happens_before.members else GPU
                 narrow = min(level, before.level)
                 if narrow >= needed or not (accesses.writes or before.writes):
                     continue
-                row = rows[position]
-                if not happens_before.has_observed_actor(row, before.actor, before.clock):
-                    found, earlier = self._parties(row, word, accesses, before)
+                warp = warps[position]
+                if not happens_before.has_observed_actor(warp, before.actor, before.clock):
+                    found, earlier = self._parties(warp, word, accesses, before)
                     shown = f", {found.place}" if found.place else ""
                     narrower = "this access" if level == narrow else f"the access of line {before.statement.line}"
                     self._findings.report(
@@ -437,13 +437,13 @@ class StrongAccesses(Observer):
                         accesses=(found, earlier),
                     )
 
-    def _parties(self, row: int, word: Word, accesses: Accesses, before: _Touch) -> tuple[Access, Access]:
+    def _parties(self, warp: int, word: Word, accesses: Accesses, before: _Touch) -> tuple[Access, Access]:
         """A warp's strong access to a word, and the one before it."""
         slot = slot_of(word)
         space, address = ("shared", word & 0xFFFFFFFF) if slot >= 0 else ("global", word)
         found = self._findings.access(
-            "writer" if accesses.writes else "reader", accesses.statement, row, space=space, address=address
+            "writer" if accesses.writes else "reader", accesses.statement, warp, space=space, address=address
         )
-        other = self._happens_before.row_of(before.actor)
+        other = self._happens_before.resident_warp(before.actor)
         role = "writer" if before.writes else "reader"
         return found, self._findings.access(role, before.statement, other, space=space, address=address)

@@ -73,7 +73,7 @@ class Accesses(NamedTuple):
 class StrongRecord:
     """The strong accesses of warps, each with the vector clock of its warp at that time."""
 
-    def __init__(self, happens_before: HappensBefore, rows: int) -> None:
+    def __init__(self, happens_before: HappensBefore, warps: int) -> None:
         self._happens_before = happens_before
         #: The accesses, or a slot whose CTA has ended; how many have been dropped before them, and what they take.
         self._entries: list[Accesses | int] = []
@@ -81,8 +81,8 @@ class StrongRecord:
         #: Loads since the last store, by warps and words: warps that poll need no entry each time.
         self._loads: dict[tuple[bytes, bytes], Accesses] = {}
         #: The vector clock of each warp at its last access; one copy while it does not change.
-        self._last: list[VectorClock | None] = [None] * rows
-        self._clocks = np.zeros((rows, happens_before.members), np.int64)
+        self._last: list[VectorClock | None] = [None] * warps
+        self._clocks = np.zeros((warps, happens_before.members), np.int64)
         self._searches: dict[tuple[int, int], _Search] = {}
 
     @property
@@ -106,7 +106,7 @@ class StrongRecord:
 
     def add(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         positions: NDArray[np.int64],
         words: NDArray[np.int64],
         level: int,
@@ -115,15 +115,15 @@ class StrongRecord:
         reads: bool,
         writes: bool,
     ) -> Accesses:
-        """Lanes access these words, those of `rows[positions]`, which ascend; not all rows need have some."""
-        key = rows.tobytes(), words.tobytes()
+        """Lanes access these words, those of `warps[positions]`, which ascend; not all warps need have some."""
+        key = warps.tobytes(), words.tobytes()
         if not writes and (before := self._loads.get(key)) is not None and before.statement is statement:
             return before
-        begins = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
+        begins = np.searchsorted(positions, np.arange(len(warps) + 1)).tolist()
         made = Accesses(
-            self._happens_before.actors(rows).tolist(),
-            self._happens_before.intervals(rows).tolist(),
-            self._snapshots(rows),
+            self._happens_before.actors(warps).tolist(),
+            self._happens_before.intervals(warps).tolist(),
+            self._snapshots(warps),
             words,
             begins,
             level,
@@ -150,34 +150,34 @@ class StrongRecord:
         self._dropped += half
         self._searches.clear()
 
-    def _snapshots(self, rows: NDArray[np.int64]) -> list[VectorClock]:
+    def _snapshots(self, warps: NDArray[np.int64]) -> list[VectorClock]:
         """The vector clock of each warp now, without its own interval."""
-        now = self._happens_before.clocks[rows]
-        now[np.arange(len(rows)), rows % self._happens_before.members] = 0
-        news = (now != self._clocks[rows]).any(axis=1).tolist()
+        now = self._happens_before.clocks[warps]
+        now[np.arange(len(warps)), warps % self._happens_before.members] = 0
+        news = (now != self._clocks[warps]).any(axis=1).tolist()
         found: list[VectorClock] = []
-        for position, row in enumerate(rows.tolist()):
-            kept, observed = self._last[row], self._happens_before.observed[row]
+        for position, warp in enumerate(warps.tolist()):
+            kept, observed = self._last[warp], self._happens_before.observed[warp]
             if (
                 kept is None
                 or news[position]
                 or kept.remote is not observed.remote
                 or kept.operations != observed.operations
             ):
-                kept = self._last[row] = observed.certain()
-                self._clocks[row] = now[position]
+                kept = self._last[warp] = observed.certain()
+                self._clocks[warp] = now[position]
             found.append(kept)
         return found
 
-    def would_order(self, row: int, actor: int, clock: int) -> bool:
+    def would_order(self, warp: int, actor: int, clock: int) -> bool:
         """Whether a warp would be ordered after an interval of another if all strong stores released."""
         search = self._search(actor, clock)
-        return search is not None and search.reaches(row)
+        return search is not None and search.reaches(warp)
 
-    def would_order_operation(self, row: int, number: int) -> bool:
+    def would_order_operation(self, warp: int, number: int) -> bool:
         """The same of the completion of an asynchronous operation."""
         search = self._search(-1, number)
-        return search is not None and search.reaches(row)
+        return search is not None and search.reaches(warp)
 
     def _search(self, actor: int, clock: int) -> _Search | None:
         if not self._entries:
@@ -217,11 +217,11 @@ class _Search:
         if actor >= 0:
             self._becomes_ordered(actor, clock)
 
-    def reaches(self, row: int) -> bool:
+    def reaches(self, warp: int) -> bool:
         """Whether this warp would be ordered after it by now."""
-        actor, clock = self._happens_before.actor(row), self._happens_before.clock(row)
+        actor, clock = self._happens_before.actor(warp), self._happens_before.clock(warp)
         while True:
-            if self._is_ordered(actor, clock) or self._has(self._happens_before.observed[row], 0):
+            if self._is_ordered(actor, clock) or self._has(self._happens_before.observed[warp], 0):
                 return True
             if self._next >= self._record.end:
                 return False

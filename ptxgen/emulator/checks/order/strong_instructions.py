@@ -22,13 +22,13 @@ class StrongInstructions(Observer):
         self._strong = strong
 
     def memory_loads(self, access: MemoryAccess) -> None:
-        rows, _, _, _, _, statement, order = access
+        warps, _, _, _, _, statement, order = access
         words = StrongWords.of(access) if order is not None else None
         if order is None or words is None:
             return
-        if not self._strong.together(rows, words.positions, words.places, order, statement, reads=True, writes=False):
-            for position, row, own, _ in words.by_warp():
-                self._strong.access(row, own, order, access.active[position], reads=True, writes=False)
+        if not self._strong.together(warps, words.positions, words.places, order, statement, reads=True, writes=False):
+            for position, warp, own, _ in words.by_warp():
+                self._strong.access(warp, own, order, access.active[position], reads=True, writes=False)
 
     def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
         if access.order is not None:
@@ -42,23 +42,23 @@ class StrongInstructions(Observer):
 
     def _change(self, access: MemoryAccess, order: Order, turns: NDArray[np.int64] | None, *, reads: bool) -> None:
         """Lanes store, or with `turns` one after the other: each reads (red does not count as reading), then stores."""
-        rows, _, _, places, size, statement, _ = access
+        warps, _, _, places, size, statement, _ = access
         active, strong, words = access.active, self._strong, StrongWords.of(access)
         if words is None:
             return
-        if turns is None or len(rows) == 1:
-            turns, actors, positions, at = None, rows, words.positions, words.places
+        if turns is None or len(warps) == 1:
+            turns, actors, positions, at = None, warps, words.positions, words.places
         else:
-            actors, positions, at = rows[words.positions[turns]], np.arange(len(turns)), words.places[turns]
+            actors, positions, at = warps[words.positions[turns]], np.arange(len(turns)), words.places[turns]
         if strong.together(actors, positions, at, order, statement, reads=reads, writes=True):
             return
-        for position, row, own, firsts in words.by_warp() if turns is None else words.by_turn(turns):
+        for position, warp, own, firsts in words.by_warp() if turns is None else words.by_turn(turns):
             if strong.stale is not None:
                 for word, lane in zip(own, firsts, strict=True):
                     offset = int(places.offsets[position, lane])
                     alike = active[position] & (places.offsets[position] == offset)
-                    strong.stale.store(row, alike, word, places.data, offset, size, statement.line)
-            strong.access(row, own, order, active[position], reads=reads, writes=True)
+                    strong.stale.store(warp, alike, word, places.data, offset, size, statement.line)
+            strong.access(warp, own, order, active[position], reads=reads, writes=True)
 
     def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
         if self._strong.stale is not None:

@@ -20,7 +20,7 @@ _OfWarp = tuple[int, int, list[Word], list[int]]
 class StrongWords(NamedTuple):
     """The words of strong accesses: by active lane its number (32 to a warp), its word, its warp's position."""
 
-    rows: NDArray[np.int64]
+    warps: NDArray[np.int64]
     lanes: NDArray[np.int64]
     places: NDArray[np.int64]
     positions: NDArray[np.int64]
@@ -28,13 +28,13 @@ class StrongWords(NamedTuple):
     @classmethod
     def of(cls, access: MemoryAccess) -> StrongWords | None:
         """Those of an access; None for local memory, which no other thread reaches."""
-        rows, _, space, places, _, _, _ = access
+        warps, _, space, places, _, _, _ = access
         lanes = np.flatnonzero(access.active)
         if places.slots is not None and places.inside is not None:
             slots = np.broadcast_to(places.slots, places.inside.shape).reshape(-1)[lanes]
-            return cls(rows, lanes, in_shared_memory(slots, places.inside.reshape(-1)[lanes]), lanes // 32)
+            return cls(warps, lanes, in_shared_memory(slots, places.inside.reshape(-1)[lanes]), lanes // 32)
         return (
-            cls(rows, lanes, places.offsets.reshape(-1)[lanes] + HEAP_BASE, lanes // 32) if space == "global" else None
+            cls(warps, lanes, places.offsets.reshape(-1)[lanes] + HEAP_BASE, lanes // 32) if space == "global" else None
         )
 
     def by_warp(self) -> Iterator[_OfWarp]:
@@ -42,7 +42,7 @@ class StrongWords(NamedTuple):
         if (self.positions[1:] > self.positions[:-1]).all():  # one lane of each warp, as where threads lock
             each = zip(self.positions.tolist(), self.places.tolist(), (self.lanes % 32).tolist(), strict=True)
             for position, place, lane in each:
-                yield position, int(self.rows[position]), [place], [lane]
+                yield position, int(self.warps[position]), [place], [lane]
             return
         order = np.lexsort((self.places, self.positions))
         places, positions = self.places[order], self.positions[order]
@@ -51,7 +51,7 @@ class StrongWords(NamedTuple):
         begins = np.flatnonzero(starts(positions)).tolist()
         for begin, end in zip(begins, [*begins[1:], len(places)], strict=True):
             position = int(positions[begin])
-            yield position, int(self.rows[position]), places[begin:end].tolist(), lanes[begin:end].tolist()
+            yield position, int(self.warps[position]), places[begin:end].tolist(), lanes[begin:end].tolist()
 
     def by_turn(self, turns: NDArray[np.int64]) -> Iterator[_OfWarp]:
         """Of each warp at each word the first and the last lane, in this order.
@@ -64,4 +64,4 @@ class StrongWords(NamedTuple):
         last = np.r_[first[1:], True]
         for turn in turns[np.union1d(order[first], order[last])].tolist():
             position = int(self.positions[turn])
-            yield position, int(self.rows[position]), [int(self.places[turn])], [int(self.lanes[turn]) % 32]
+            yield position, int(self.warps[position]), [int(self.places[turn])], [int(self.lanes[turn]) % 32]

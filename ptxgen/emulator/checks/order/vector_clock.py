@@ -18,8 +18,8 @@ PENDING = 2**31 - 1
 
 @dataclass(slots=True)
 class AsyncOperation:
-    """An asynchronous operation: what it is (`tensor copy`), where it was issued, for which CTA slot, by which row, and
-    by which lane of a warp if one alone has issued it.
+    """An asynchronous operation: what it is (`tensor copy`), where it was issued, for which CTA slot, by which warp,
+    and by which lane of it if one alone has issued it.
     """
 
     number: int
@@ -27,7 +27,7 @@ class AsyncOperation:
     statement: Statement
     slot: int
     swizzle: str | None = None
-    row: int | None = None
+    warp: int | None = None
     lane: int | None = None
     #: The offset of the mbarrier on which its completion arrives, once that is known.
     mbarrier: int | None = None

@@ -32,12 +32,12 @@ class WaitClocks(Observer):
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for table in (self.unfenced, *self._unread.values()):
             if table:
-                for row in self._happens_before.rows_of(slots).tolist():
-                    table.pop(row, None)
+                for warp in self._happens_before.warps_of(slots).tolist():
+                    table.pop(warp, None)
 
     def mbarrier_waited(
         self,
-        row: int,
+        warp: int,
         lanes: Lanes,
         mbarrier: MBarrier,
         statement: Statement,
@@ -47,40 +47,40 @@ class WaitClocks(Observer):
         result: int,
     ) -> None:
         """A relaxed wait orders later accesses only after a fence, others only in a program that reads the result."""
-        self._mbarriers.waited(row, mbarrier, statement)
-        self._waits.waited(row, mbarrier)
+        self._mbarriers.waited(warp, mbarrier, statement)
+        self._waits.waited(warp, mbarrier)
         clocks = self._mbarriers.of(mbarrier)
         completed, scopes = clocks.completed, clocks.scopes
         if completed is None:
             return
         if relaxed:
-            if row in self.unfenced:
-                self.unfenced[row].join(completed)
+            if warp in self.unfenced:
+                self.unfenced[warp].join(completed)
             else:
-                self.unfenced[row] = completed.copy()
+                self.unfenced[warp] = completed.copy()
             return
         unread = self._unread.setdefault(result, {})
         self._watched.add(result)
-        before = unread.get(row)
-        unread[row] = (
+        before = unread.get(warp)
+        unread[warp] = (
             completed,
             lanes if before is None else lanes | before[1],
             scopes[1:] if (scopes is not None and cluster) else scopes,
         )
 
-    def registers_read(self, rows: NDArray[np.int64], registers: Set[int]) -> None:
+    def registers_read(self, warps: NDArray[np.int64], registers: Set[int]) -> None:
         for predicate in registers & self._unread.keys():
             waiting = self._unread[predicate]
-            for row in rows.tolist():
-                acquired = waiting.pop(row, None)
+            for warp in warps.tolist():
+                acquired = waiting.pop(warp, None)
                 if acquired is not None:
-                    self._happens_before.acquire(row, *acquired)
+                    self._happens_before.acquire(warp, *acquired)
             if not waiting:
                 del self._unread[predicate]
                 self._watched.discard(predicate)
 
-    def acquire(self, row: int) -> None:
+    def acquire(self, warp: int) -> None:
         """A warp executes a fence that acquires."""
-        seen = self.unfenced.pop(row, None)
+        seen = self.unfenced.pop(warp, None)
         if seen is not None:
-            self._happens_before.acquire(row, seen)
+            self._happens_before.acquire(warp, seen)

@@ -21,33 +21,33 @@ class MaskedSyncs:
     def __init__(self) -> None:
         self._intervals: dict[int, list[tuple[int, NDArray[np.uint32]]]] = {}
 
-    def groups_synchronize(self, row: int, interval: int, groups: Sequence[int]) -> None:
+    def groups_synchronize(self, warp: int, interval: int, groups: Sequence[int]) -> None:
         """Lanes of a warp synchronize, those of each of these groups (bits), and its interval ends."""
-        intervals = self._intervals.setdefault(row, [])
+        intervals = self._intervals.setdefault(warp, [])
         intervals.append((interval, _OWN.copy()))
         del intervals[:-_MOST]
         for _, observers in intervals:
             for group in groups:
                 observers[(observers & np.uint32(group)) != 0] |= np.uint32(group)
 
-    def clear(self, rows: NDArray[np.int64]) -> None:
+    def clear(self, warps: NDArray[np.int64]) -> None:
         """All lanes of these warps synchronize."""
         if self._intervals:
-            for row in rows.tolist():
-                self._intervals.pop(row, None)
+            for warp in warps.tolist():
+                self._intervals.pop(warp, None)
 
-    def any(self, rows: NDArray[np.int64]) -> bool:
+    def any(self, warps: NDArray[np.int64]) -> bool:
         """Whether lanes of some of these warps have synchronized so."""
-        return bool(self._intervals) and not self._intervals.keys().isdisjoint(rows.tolist())
+        return bool(self._intervals) and not self._intervals.keys().isdisjoint(warps.tolist())
 
     def unordered(
-        self, row: int, lanes: NDArray[Any], intervals: NDArray[Any], others: NDArray[Any]
+        self, warp: int, lanes: NDArray[Any], intervals: NDArray[Any], others: NDArray[Any]
     ) -> NDArray[np.bool_]:
         """Where these lanes of a warp are unordered with what `others` (above 31: several) did in one of these
         intervals.
         """
         found = np.zeros(np.broadcast_shapes(lanes.shape, intervals.shape), np.bool_)
-        for number, observers in self._intervals.get(row, ()):
+        for number, observers in self._intervals.get(warp, ()):
             there = (intervals == number) & (others < len(observers))
             found |= there & (observers[np.minimum(others, len(observers) - 1)] >> lanes.astype(np.uint32) & 1 == 0)
         return found

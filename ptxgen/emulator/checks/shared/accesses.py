@@ -109,7 +109,7 @@ class SharedAccesses(Observer):
     def work_reads_shared(
         self,
         work: AsyncWork,
-        rows: Sequence[int],
+        warps: Sequence[int],
         slot: int,
         granules: NDArray[np.int64],
         bytes: NDArray[np.uint16] | np.uint16,
@@ -117,41 +117,41 @@ class SharedAccesses(Observer):
     ) -> None:
         operation = self._happens_before.operations[work.number]
         operation.swizzle, before = swizzle or operation.swizzle, operation.swizzle
-        if len(rows) > 1:
-            self.read_together(operation, rows, granules)
+        if len(warps) > 1:
+            self.read_together(operation, warps, granules)
         else:
-            self.async_read(operation, rows[0], granules, slot, bytes)
+            self.async_read(operation, warps[0], granules, slot, bytes)
         operation.swizzle = before
 
     def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
         operation = self._happens_before.operations[work.number]
-        if work.what in _COPIES and slot == work.row // self._happens_before.warps:
+        if work.what in _COPIES and slot == work.warp // self._happens_before.warps:
             # A stage: what an earlier copy has filled. Triton reads other words there without a fence.
             filled = granules[self.async_writer[slot, granules] != 0]
             if len(filled):
-                self.fences.require_after_loads(operation, work.row, filled, slot, response=False)
-        self.async_write(operation, work.row, granules, slot)
+                self.fences.require_after_loads(operation, work.warp, filled, slot, response=False)
+        self.async_write(operation, work.warp, granules, slot)
 
     def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
         operation = self._happens_before.operations[work.number]
         for slot in slots:
-            self.fences.require_after_loads(operation, work.row, granules, slot, response=True)
-            self.async_write(operation, work.row, granules, slot)
+            self.fences.require_after_loads(operation, work.warp, granules, slot, response=True)
+            self.async_write(operation, work.warp, granules, slot)
 
     def shared_stored(
-        self, row: int, granules: NDArray[np.int64], bytes: NDArray[np.uint16], statement: Statement
+        self, warp: int, granules: NDArray[np.int64], bytes: NDArray[np.uint16], statement: Statement
     ) -> None:
-        self.write(row, granules, bytes, statement)
+        self.write(warp, granules, bytes, statement)
 
     def async_write(
-        self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int | None = None
+        self, operation: AsyncOperation, warp: int, granules: NDArray[np.int64], slot: int | None = None
     ) -> None:
-        """A bulk copy issued by warp `row` overwrites these 16-byte granules."""
+        """A bulk copy issued by `warp` overwrites these 16-byte granules."""
         slot = operation.slot if slot is None else slot
-        self._lanes.asynchronous(operation, row, slot, granules, writes=True)
-        self._against_writers(operation, row, slot, granules, _ALL, "overwrites")
-        self._against_readers(operation, row, slot, granules, _ALL)
-        self._spare_barriers(operation, row, slot, granules, _ALL)
+        self._lanes.asynchronous(operation, warp, slot, granules, writes=True)
+        self._against_writers(operation, warp, slot, granules, _ALL, "overwrites")
+        self._against_readers(operation, warp, slot, granules, _ALL)
+        self._spare_barriers(operation, warp, slot, granules, _ALL)
         self.written[slot, granules] = _ALL
         self._asynchronous = True
         self.async_writer[slot, granules] = operation.number
@@ -163,32 +163,32 @@ class SharedAccesses(Observer):
     def async_read(
         self,
         operation: AsyncOperation,
-        row: int,
+        warp: int,
         granules: NDArray[np.int64],
         slot: int | None = None,
         masks: Masks | np.uint16 = _ALL,
     ) -> None:
-        """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte granules."""
+        """A tensor-core operation or bulk store issued by `warp` reads bytes of these 16-byte granules."""
         slot = operation.slot if slot is None else slot
-        self._lanes.asynchronous(operation, row, slot, granules, writes=False)
-        self._against_writers(operation, row, slot, granules, masks, "reads")
-        self.fences.require(operation, row, slot, granules)
-        self._require_written(operation, row, slot, granules, masks)
+        self._lanes.asynchronous(operation, warp, slot, granules, writes=False)
+        self._against_writers(operation, warp, slot, granules, masks, "reads")
+        self.fences.require(operation, warp, slot, granules)
+        self._require_written(operation, warp, slot, granules, masks)
         if operation.swizzle is not None:
             for number in distinct(self.async_writer[slot, granules]):
                 source = self._happens_before.operations.get(int(number))
                 if source is not None and source.swizzle not in (None, operation.swizzle):
-                    self._report_swizzle(operation, source, row, slot, granules)
+                    self._report_swizzle(operation, source, warp, slot, granules)
         by_core = operation.what.startswith(("tcgen05", "wgmma"))
         (self.core_reader if by_core else self.copy_reader)[slot, granules] = operation.number
         self._asynchronous = True
 
     def _report_swizzle(
-        self, operation: AsyncOperation, source: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]
+        self, operation: AsyncOperation, source: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64]
     ) -> None:
         at = int(granules[(self.async_writer[slot, granules] == source.number).argmax()]) * GRANULE
-        reader = self._findings.access("reader", operation.statement, row, space="shared", address=at)
-        writer = self._findings.access("writer", source.statement, source.row, space="shared", address=at)
+        reader = self._findings.access("reader", operation.statement, warp, space="shared", address=at)
+        writer = self._findings.access("writer", source.statement, source.warp, space="shared", address=at)
         self._findings.report(
             descriptors.SWIZZLE_MISMATCH,
             operation.statement,
@@ -198,22 +198,22 @@ class SharedAccesses(Observer):
             severity="advice",
         )
 
-    def read_together(self, operation: AsyncOperation, rows: Sequence[int], granules: NDArray[np.int64]) -> None:
+    def read_together(self, operation: AsyncOperation, warps: Sequence[int], granules: NDArray[np.int64]) -> None:
         """An operation that several warps of a CTA issue together reads these granules, after all their writers."""
-        self.async_read(operation, rows[0], granules)
+        self.async_read(operation, warps[0], granules)
         slot = operation.slot
         writers = {int(number) for number in distinct(self.async_writer[slot, granules])} - {0}
         table = self.stores.table(slot)
-        for row in rows[1:]:
-            observed = self._happens_before.observed[row]
+        for warp in warps[1:]:
+            observed = self._happens_before.observed[warp]
             stores = table is not None and bool((table.latest > table.of(observed.clocks)).any())
             stores |= bool((self.strong_stores.latest[slot] > observed.clocks).any())
             if stores or not writers <= observed.operations:
-                self._against_writers(operation, row, slot, granules, _ALL, "reads")
+                self._against_writers(operation, warp, slot, granules, _ALL, "reads")
 
     def accesses(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         at: NDArray[np.int64],
         granules: NDArray[np.int64],
         masks: Masks,
@@ -223,11 +223,11 @@ class SharedAccesses(Observer):
         copies: bool = False,
     ) -> bool:
         """Loads of many warps from their own CTA's memory, or stores if `changed` is given, as `read` and `write` take
-        them: `rows[at]` accesses each of `granules`. With `copies` the stores are cp.async, as `copy` takes them. False
-        where something is to be reported, and the caller checks them one by one; nothing is kept then.
+        them: `warps[at]` accesses each of `granules`. With `copies` the stores are cp.async, as `copy` takes them.
+        False where something is to be reported, and the caller checks them one by one; nothing is kept then.
         """
-        order, everyone = self._happens_before, np.arange(len(rows))
-        slots, warp_ids = np.divmod(rows, order.warps)
+        order, everyone = self._happens_before, np.arange(len(warps))
+        slots, warp_ids = np.divmod(warps, order.warps)
         slot, warp_id = slots[at], warp_ids[at]
         place = slot * self.written.shape[1] + granules
         writes, racing = changed is not None, masks if changed is None else changed
@@ -238,16 +238,16 @@ class SharedAccesses(Observer):
         if (fresh or self._races.only_copies) and not writes:
             return False
         tables = [each.reshape(-1) for each in (self.async_writer, self.core_reader, self.copy_reader)]
-        if self._asynchronous and not all(self._over(each[place], rows, at) for each in tables[: 3 if writes else 1]):
+        if self._asynchronous and not all(self._over(each[place], warps, at) for each in tables[: 3 if writes else 1]):
             return False
         if writes:
             if self._has_barriers and (self.barriers.reshape(-1)[place] & masks).any():
                 return False
-            if len(rows) > 1 and _overlap(place, masks):
+            if len(warps) > 1 and _overlap(place, masks):
                 return False
         first = slots % order.size * order.warps
         if self.strong_stores.any_used and self.strong_stores.any_unordered(
-            slot, (first + warp_ids)[at], granules, racing, order.clocks[rows], at
+            slot, (first + warp_ids)[at], granules, racing, order.clocks[warps], at
         ):
             return False
         if self._races.copy_lines and (self.stores.latest[slots, first + warp_ids] == PENDING).any():
@@ -255,7 +255,7 @@ class SharedAccesses(Observer):
             if (pending & ((self.stores.mask[slot, warp_id, granules] & masks) != 0)).any():
                 return False
         own = first[:, None] + np.arange(order.warps)
-        observed = order.clocks[rows[:, None], own]
+        observed = order.clocks[warps[:, None], own]
         for kind in (self.stores, self.loads) if writes else (self.stores,):
             late = kind.latest[slots[:, None], own] > observed
             late[everyone, warp_ids] = False
@@ -269,8 +269,8 @@ class SharedAccesses(Observer):
         if copies:
             self._races.copy_lines[statement.line] = "cp.async"
         order.statements[statement.line] = statement
-        clocks = np.full(len(rows), PENDING) if copies else order.intervals(rows)
-        (self.stores if writes else self.loads).add_own(rows, at, granules, masks, clocks, statement.line)
+        clocks = np.full(len(warps), PENDING) if copies else order.intervals(warps)
+        (self.stores if writes else self.loads).add_own(warps, at, granules, masks, clocks, statement.line)
         if writes:
             if fresh:
                 np.bitwise_or.at(written, place, masks)
@@ -279,34 +279,34 @@ class SharedAccesses(Observer):
                     table[place] = 0
         return True
 
-    def _over(self, numbers: NDArray[np.int64], rows: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
+    def _over(self, numbers: NDArray[np.int64], warps: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
         """Whether the warps have observed the completion of these operations (0: none)."""
         if not numbers.any():
             return True
         operations, observed = self._happens_before.operations, self._happens_before.observed
-        for asked in distinct(numbers * len(rows) + at).tolist():
-            number, position = divmod(asked, len(rows))
-            if number in operations and number not in observed[rows[position]].operations:
+        for asked in distinct(numbers * len(warps) + at).tolist():
+            number, position = divmod(asked, len(warps))
+            if number in operations and number not in observed[warps[position]].operations:
                 return False
         return True
 
     def read(
-        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
+        self, warp: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
     ) -> None:
         """A warp's own load of some bytes of each granule."""
-        slot = row // self._happens_before.warps if slot is None else slot
+        slot = warp // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "load", statement, slot)
         self._happens_before.statements[statement.line] = statement
-        self._races.against_own_copies(access, row, granules, masks, "reads")
-        self._against_writers(access, row, slot, granules, masks, "reads")
-        self._require_written(access, row, slot, granules, masks)
+        self._races.against_own_copies(access, warp, granules, masks, "reads")
+        self._against_writers(access, warp, slot, granules, masks, "reads")
+        self._require_written(access, warp, slot, granules, masks)
         self.loads.add(
-            slot, row % self._happens_before.members, granules, masks, self._happens_before.clock(row), statement.line
+            slot, warp % self._happens_before.members, granules, masks, self._happens_before.clock(warp), statement.line
         )
 
     def write(
         self,
-        row: int,
+        warp: int,
         granules: NDArray[np.int64],
         masks: Masks,
         statement: Statement,
@@ -316,23 +316,23 @@ class SharedAccesses(Observer):
         """A warp's own store to some bytes of each granule. Those of them that are `changed` (all by default) may race:
         a store of the value already in memory is harmless, and compilers do it where several warps hold the same value.
         """
-        slot = row // self._happens_before.warps if slot is None else slot
+        slot = warp // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
         self._happens_before.statements[statement.line] = statement
-        self._races.against_own_copies(access, row, granules, masks, "overwrites")
+        self._races.against_own_copies(access, warp, granules, masks, "overwrites")
         if changed is None or changed.any():
             racing = masks if changed is None else changed
-            self._against_writers(access, row, slot, granules, racing, "overwrites")
-            self._against_readers(access, row, slot, granules, racing)
-        self._spare_barriers(access, row, slot, granules, masks)
+            self._against_writers(access, warp, slot, granules, racing, "overwrites")
+            self._against_readers(access, warp, slot, granules, racing)
+        self._spare_barriers(access, warp, slot, granules, masks)
         self.stores.add(
-            slot, row % self._happens_before.members, granules, masks, self._happens_before.clock(row), statement.line
+            slot, warp % self._happens_before.members, granules, masks, self._happens_before.clock(warp), statement.line
         )
         self._overwritten(slot, granules, masks)
 
     def lagging(
         self,
-        row: int,
+        warp: int,
         granules: NDArray[np.int64],
         masks: Masks,
         statement: Statement,
@@ -343,13 +343,13 @@ class SharedAccesses(Observer):
     ) -> None:
         """Lanes of a warp with the clock `observed` access bytes; `read` or `write` follows for all its lanes."""
         access = AsyncOperation(0, "store" if writes else "load", statement, slot)
-        self._against_writers(access, row, slot, granules, masks, "overwrites" if writes else "reads", observed)
+        self._against_writers(access, warp, slot, granules, masks, "overwrites" if writes else "reads", observed)
         if writes:
-            self._against_readers(access, row, slot, granules, masks, observed)
+            self._against_readers(access, warp, slot, granules, masks, observed)
 
     def copy(
         self,
-        row: int,
+        warp: int,
         granules: NDArray[np.int64],
         masks: Masks,
         statement: Statement,
@@ -357,32 +357,32 @@ class SharedAccesses(Observer):
         what: str = "cp.async",
     ) -> None:
         """A cp.async or st.async begins to write: no thread may access these bytes before a wait for it."""
-        slot = row // self._happens_before.warps if slot is None else slot
+        slot = warp // self._happens_before.warps if slot is None else slot
         self._races.copy_lines[statement.line] = what
         self._happens_before.statements[statement.line] = statement
         access = AsyncOperation(0, what, statement, slot)
-        self._races.against_own_copies(access, row, granules, masks, "overwrites")
-        self._against_writers(access, row, slot, granules, masks, "overwrites")
-        self._against_readers(access, row, slot, granules, masks)
-        self.stores.add(slot, row % self._happens_before.members, granules, masks, PENDING, statement.line)
+        self._races.against_own_copies(access, warp, granules, masks, "overwrites")
+        self._against_writers(access, warp, slot, granules, masks, "overwrites")
+        self._against_readers(access, warp, slot, granules, masks)
+        self.stores.add(slot, warp % self._happens_before.members, granules, masks, PENDING, statement.line)
         self._overwritten(slot, granules, masks)
 
-    def reduce(self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
+    def reduce(self, warp: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
         """A red.async begins: it does not race with others, but no thread may load before a wait for it."""
         self._races.copy_lines[statement.line] = "red.async"
         self._happens_before.statements[statement.line] = statement
         self.reduce_later(granules, masks, slot)
-        self.stores.add(slot, row % self._happens_before.members, granules, masks, PENDING, statement.line)
+        self.stores.add(slot, warp % self._happens_before.members, granules, masks, PENDING, statement.line)
 
-    def copied(self, row: int, granules: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
+    def copied(self, warp: int, granules: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
         """A warp's copies have written to these granules, as its stores in an interval: the present by default."""
-        slot = row // self._happens_before.warps if slot is None else slot
-        clock = self._happens_before.clock(row) if clock is None else clock
-        self.stores.settle(slot, row % self._happens_before.members, granules, clock)
+        slot = warp // self._happens_before.warps if slot is None else slot
+        clock = self._happens_before.clock(warp) if clock is None else clock
+        self.stores.settle(slot, warp % self._happens_before.members, granules, clock)
 
     def strong(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         slots: NDArray[np.int64],
         inside: NDArray[np.int64],
         size: int,
@@ -398,14 +398,14 @@ class SharedAccesses(Observer):
         `observes` what others have written, and which is last is open, none. The slot of `access` does not count.
         """
         self._happens_before.statements.setdefault(access.statement.line, access.statement)
-        self._strong_races(rows, slots, inside, size, changing, access, writes=writes)
+        self._strong_races(warps, slots, inside, size, changing, access, writes=writes)
         at, granules, masks, _ = by_granule(slots, inside, size, changing)
         if reads and (masks & ~self.written[at, granules]).any():
-            for pair in distinct(rows * len(self.written) + slots).tolist():
-                row, slot = divmod(pair, len(self.written))
-                touched = granules_of(inside[(rows == row) & (slots == slot)], size)
-                self._require_written(replace(access, slot=slot), row, slot, *touched)
-        members = rows % self._happens_before.members
+            for pair in distinct(warps * len(self.written) + slots).tolist():
+                warp, slot = divmod(pair, len(self.written))
+                touched = granules_of(inside[(warps == warp) & (slots == slot)], size)
+                self._require_written(replace(access, slot=slot), warp, slot, *touched)
+        members = warps % self._happens_before.members
         if writes:
             begins = np.flatnonzero(starts(at)).tolist()
             for begin, end in zip(begins, [*begins[1:], len(at)], strict=True):
@@ -413,14 +413,14 @@ class SharedAccesses(Observer):
                 self._spare_barriers(access, None, slot, touched, bits)
                 self.stores.forget(slot, touched, bits)
                 self._overwritten(slot, touched, bits)
-            clocks = self._happens_before.intervals(rows)
+            clocks = self._happens_before.intervals(warps)
             self.strong_stores.add(slots, members, inside, size, clocks, changing, access.statement.line)
         if observes:
             self.strong_stores.observe(slots, members, inside, size)
 
     def _strong_races(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         slots: NDArray[np.int64],
         inside: NDArray[np.int64],
         size: int,
@@ -433,28 +433,28 @@ class SharedAccesses(Observer):
         members, memories, place = self._happens_before.members, len(self.written), (slots, inside // GRANULE)
         copies = (self.async_writer, self.core_reader, self.copy_reader) if writes else (self.async_writer,)
         numbers = [found for found in (table[place] for table in copies) if found.any()]
-        pairs = distinct(rows * memories + slots)
+        pairs = distinct(warps * memories + slots)
         actors, owners = pairs // memories, pairs % memories
         late = np.zeros(len(pairs), np.bool_)
         if numbers:
-            distinct_warps, at = np.unique(rows, return_inverse=True)
+            distinct_warps, at = np.unique(warps, return_inverse=True)
             late |= not all(self._over(each, distinct_warps, at) for each in numbers)
         late |= self.stores.latest[owners, actors % members] == PENDING
         for accesses in (self.stores, self.loads) if writes else (self.stores,):
             newer = accesses.latest[owners] > self._happens_before.clocks[actors]
             newer[np.arange(len(pairs)), actors % members] = False
             late |= newer.any(axis=1)
-        for row, slot in zip(actors[late].tolist(), owners[late].tolist(), strict=True):
-            chosen = (rows == row) & (slots == slot) & changing
+        for warp, slot in zip(actors[late].tolist(), owners[late].tolist(), strict=True):
+            chosen = (warps == warp) & (slots == slot) & changing
             if not chosen.any():
                 continue
             granules, masks = granules_of(inside[chosen], size)
-            observed, named = self._happens_before.observed[row], replace(access, slot=slot)
+            observed, named = self._happens_before.observed[warp], replace(access, slot=slot)
             verb = "overwrites" if writes else "reads"
-            self._races.against_own_copies(named, row, granules, masks, verb)
-            self._against_writers(named, row, slot, granules, masks, verb, observed, weak=True)
+            self._races.against_own_copies(named, warp, granules, masks, verb)
+            self._against_writers(named, warp, slot, granules, masks, verb, observed, weak=True)
             if writes:
-                self._against_readers(named, row, slot, granules, masks, observed)
+                self._against_readers(named, warp, slot, granules, masks, observed)
 
     def reduce_later(self, granules: NDArray[np.int64], masks: Masks, slot: int) -> None:
         """A red.async is on its way: initializes, and orders rather than races."""
@@ -468,17 +468,17 @@ class SharedAccesses(Observer):
         self.core_reader[slot, granules] = 0
         self.copy_reader[slot, granules] = 0
 
-    def mbarrier_initialized(self, row: int, slot: int, mbarrier: MBarrier) -> None:
+    def mbarrier_initialized(self, warp: int, slot: int, mbarrier: MBarrier) -> None:
         self._has_barriers = True
         self.barriers[slot, mbarrier.address // GRANULE] |= np.uint16(0xFF << mbarrier.address % GRANULE)
 
-    def mbarrier_invalidated(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+    def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         self.barriers[slot, mbarrier.address // GRANULE] &= ~np.uint16(0xFF << mbarrier.address % GRANULE)
 
     def _spare_barriers(
         self,
         access: AsyncOperation,
-        row: int | None,
+        warp: int | None,
         slot: int,
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
@@ -489,7 +489,7 @@ class SharedAccesses(Observer):
             at = granule * GRANULE
             if not int(hit[(hit != 0).argmax()]) & 0xFF:
                 at += GRANULE // 2
-            writer = self._findings.access("writer", access.statement, row, space="shared", address=at)
+            writer = self._findings.access("writer", access.statement, warp, space="shared", address=at)
             self._findings.report(
                 mbarriers.MBARRIER_OVERWRITTEN,
                 access.statement,
@@ -498,7 +498,7 @@ class SharedAccesses(Observer):
             )
 
     def _require_written(
-        self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16
+        self, access: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16
     ) -> None:
         missing = masks & ~self.written[slot, granules]
         if missing.any():
@@ -507,10 +507,10 @@ class SharedAccesses(Observer):
             at = int(granules[first]) * GRANULE + lowest.bit_length() - 1
             # CUB's merges read an element behind the last one, and drop it.
             behind = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
-            rule = self._waits.hint(row)
+            rule = self._waits.hint(warp)
             if behind:
                 rule = "It lies right behind what is written: harmless if the value is not used"
-            reader = self._findings.access("reader", access.statement, row, slot=slot, space="shared", address=at)
+            reader = self._findings.access("reader", access.statement, warp, slot=slot, space="shared", address=at)
             self._findings.report(
                 uninitialized.UNINITIALIZED_SHARED,
                 access.statement,
@@ -519,7 +519,7 @@ class SharedAccesses(Observer):
                 accesses=(reader,),
                 severity="advice" if behind else "error",
                 reads=True,
-                cause=self._waits.missed(row),
+                cause=self._waits.missed(warp),
             )
 
     def _is_written(self, slot: int, at: int) -> bool:
@@ -528,7 +528,7 @@ class SharedAccesses(Observer):
     def _against_writers(
         self,
         access: AsyncOperation,
-        row: int,
+        warp: int,
         slot: int,
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
@@ -538,25 +538,25 @@ class SharedAccesses(Observer):
         weak: bool = False,
     ) -> None:
         """All writers there, or the `weak` accesses alone."""
-        observed = self._happens_before.observed_by(row, access.lane) if observed is None else observed
-        self._races.against_operations(access, row, slot, granules, self.async_writer[slot, granules], verb, observed)
+        observed = self._happens_before.observed_by(warp, access.lane) if observed is None else observed
+        self._races.against_operations(access, warp, slot, granules, self.async_writer[slot, granules], verb, observed)
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
-            self._races.against_warps(access, row, stores, slot, granules, masks, verb, observed)
+            self._races.against_warps(access, warp, stores, slot, granules, masks, verb, observed)
 
     def _against_readers(
         self,
         access: AsyncOperation,
-        row: int,
+        warp: int,
         slot: int,
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
         observed: VectorClock | None = None,
     ) -> None:
-        observed = self._happens_before.observed_by(row, access.lane) if observed is None else observed
+        observed = self._happens_before.observed_by(warp, access.lane) if observed is None else observed
         verb = "overwrites what may still be read by"
         for readers in (self.core_reader, self.copy_reader):
-            self._races.against_operations(access, row, slot, granules, readers[slot, granules], verb, observed)
-        self._races.against_warps(access, row, self.loads, slot, granules, masks, "overwrites", observed, loads=True)
+            self._races.against_operations(access, warp, slot, granules, readers[slot, granules], verb, observed)
+        self._races.against_warps(access, warp, self.loads, slot, granules, masks, "overwrites", observed, loads=True)
 
 
 def _overlap(places: NDArray[np.int64], masks: Masks) -> bool:

@@ -59,16 +59,18 @@ class CtaExit(Observer):
         )
 
     def mbarriers_updated(
-        self, row: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
+        self, warp: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
     ) -> None:
-        if relaxed or slot == row // self._happens_before.warps:
+        if relaxed or slot == warp // self._happens_before.warps:
             return
-        self._users.setdefault(slot, {})[row % self._happens_before.members] = (
-            self._happens_before.clock(row),
+        self._users.setdefault(slot, {})[warp % self._happens_before.members] = (
+            self._happens_before.clock(warp),
             statement,
         )
 
-    def tensor_committed(self, row: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int) -> None:
+    def tensor_committed(
+        self, warp: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int
+    ) -> None:
         for slot, work in commits:
             if slot == work.slot:
                 continue
@@ -87,11 +89,11 @@ class CtaExit(Observer):
         warps. A relaxed arrival at the cluster's barrier, too, comes after what the warp has executed.
         """
         shared = self._shared
-        rows = range(slot * self._happens_before.warps, (slot + 1) * self._happens_before.warps)
-        observed = self._happens_before.clocks[rows.start : rows.stop].max(axis=0)
+        warps = range(slot * self._happens_before.warps, (slot + 1) * self._happens_before.warps)
+        observed = self._happens_before.clocks[warps.start : warps.stop].max(axis=0)
         for member, clock in self._barriers.executed(slot).items():
             observed[member] = max(observed[member], clock)
-        operations = set[int]().union(*(self._happens_before.observed[row].operations for row in rows))
+        operations = set[int]().union(*(self._happens_before.observed[warp].operations for warp in warps))
         readers = ((shared.core_reader, "read"), (shared.copy_reader, "read"))
         for table, verb in ((shared.async_writer, "write"), *readers):
             for number in np.unique(table[slot][table[slot] != 0]).tolist():
@@ -101,7 +103,7 @@ class CtaExit(Observer):
                 grouped = verb == "read" and ("store" in operation.what or "reduction" in operation.what)
                 at = int((table[slot] == number).argmax()) * GRANULE
                 role: Role = "reader" if verb == "read" else "writer"
-                party = self._findings.access(role, operation.statement, operation.row, space="shared", address=at)
+                party = self._findings.access(role, operation.statement, operation.warp, space="shared", address=at)
                 barrier = operation.mbarrier
                 on = f" on {self._findings.name('shared', barrier)}" if barrier is not None else ""
                 self._findings.report(
@@ -118,7 +120,7 @@ class CtaExit(Observer):
         for number in self._commits.get(slot, ()):
             operation = self._happens_before.operations.get(number)
             if operation is not None and number not in operations:
-                party = self._findings.access("arriver", operation.statement, operation.row)
+                party = self._findings.access("arriver", operation.statement, operation.warp)
                 self._findings.report(
                     races.CTA_EXIT,
                     operation.statement,
@@ -129,10 +131,10 @@ class CtaExit(Observer):
                 )
         for member, (clock, statement) in self._users.get(slot, {}).items():
             if clock > observed[member]:
-                self._report_peer(rows.start, member, "use an mbarrier in", statement, statement.line)
+                self._report_peer(warps.start, member, "use an mbarrier in", statement, statement.line)
         for member, line, at in shared.strong_stores.latest_after(slot, observed):
             if member // self._happens_before.warps != slot % self._happens_before.size:
-                self._report_peer(rows.start, member, "store to", None, line, at)
+                self._report_peer(warps.start, member, "store to", None, line, at)
         for accesses, verb in ((shared.stores, "store to"), (shared.loads, "load from")):
             table = accesses.table(slot)
             if table is None or len(table.latest) == self._happens_before.warps:
@@ -142,18 +144,18 @@ class CtaExit(Observer):
                 if member // self._happens_before.warps != slot % self._happens_before.size and late.any():
                     granule = int(np.where(late, table.clock[member], 0).argmax())
                     line = int(table.line[member, granule])
-                    self._report_peer(rows.start, member, verb, None, line, granule * GRANULE)
+                    self._report_peer(warps.start, member, verb, None, line, granule * GRANULE)
 
     def _report_peer(
-        self, row: int, member: int, verb: str, statement: Statement | None, line: int, at: int | None = None
+        self, warp: int, member: int, verb: str, statement: Statement | None, line: int, at: int | None = None
     ) -> None:
-        """A warp (`member`) of a peer CTA may still use the memory of the CTA that begins at `row`."""
+        """A warp (`member`) of a peer CTA may still use the memory of the CTA that begins at `warp`."""
         role: Role = "writer" if verb == "store to" else "reader" if verb == "load from" else "accessor"
         if statement is not None:
-            first = row - row % self._happens_before.members
+            first = warp - warp % self._happens_before.members
             party = self._findings.access(role, statement, first + member, space="shared", address=at)
         else:
-            party = self._happens_before.party(role, line, row, member, at)
+            party = self._happens_before.party(role, line, warp, member, at)
         self._findings.report(
             races.CTA_EXIT,
             statement,

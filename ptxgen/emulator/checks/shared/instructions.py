@@ -64,61 +64,61 @@ class SharedInstructions(Observer):
             observes = returns and self._random_turns
             self.strong(access, access.active, "atomic operation", reads=uses, observes=observes)
 
-    def block_stored(self, row: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
+    def block_stored(self, warp: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
         granules, masks = granules_of(np.arange(start, start + size, _WORD), _WORD)
-        self._shared.write(row, granules, masks, statement, slot)
+        self._shared.write(warp, granules, masks, statement, slot)
 
-    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
+    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
         """A weak load and store of the whole map."""
         if slot is not None:
             granules, masks = _granules_of_map(address)
-            self._lanes.access_granules(row, lane, slot, granules, statement, writes=True)
-            self._shared.read(row, granules, masks, statement, slot)
-            self._shared.write(row, granules, masks, statement, slot)
+            self._lanes.access_granules(warp, lane, slot, granules, statement, writes=True)
+            self._shared.read(warp, granules, masks, statement, slot)
+            self._shared.write(warp, granules, masks, statement, slot)
 
-    def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
+    def work_awaited(self, warp: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
         if lanes.all() and any(work.what.startswith("wgmma") for work in works):
-            self._lanes.product_awaited(row)
+            self._lanes.product_awaited(warp)
 
-    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
+    def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
         granules, masks = _granules_of_map(offset)
-        self._shared.read(row, granules, masks, statement)
+        self._shared.read(warp, granules, masks, statement)
 
     def weak(self, access: MemoryAccess, changing: Lanes | None) -> None:
         """Weak loads, or stores of lanes of which some are `changing` memory; the others race with nothing."""
-        rows, _, _, places, size, statement, _ = access
+        warps, _, _, places, size, statement, _ = access
         slots, inside, active = places.slots, places.inside, access.active
         assert slots is not None
         assert inside is not None
         order, shared = self._happens_before, self._shared
-        self._lanes.access(rows, slots, inside, active, size, statement, changing)
-        lagging, apart = order.any_lagging(rows), slots.shape[1] > 1
+        self._lanes.access(warps, slots, inside, active, size, statement, changing)
+        lagging, apart = order.any_lagging(warps), slots.shape[1] > 1
         if not apart and not lagging and self._together(access, inside, changing):
             return
         everywhere, new = np.broadcast_to(slots, inside.shape), active if changing is None else changing
         for position, slot, granules, masks, changed in _pieces(everywhere, inside, active, new, size):
-            row = int(rows[position])
-            partly = order.lagging(row) if lagging else None
+            warp = int(warps[position])
+            partly = order.lagging(warp) if lagging else None
             if partly is not None:
                 behind = active[position] & partly[1] & (everywhere[position] == slot)
                 if changing is not None:
                     behind &= changing[position]
                 if behind.any():
                     touched = granules_of(inside[position][behind], size)
-                    shared.lagging(row, *touched, statement, slot, partly[0], writes=changing is not None)
+                    shared.lagging(warp, *touched, statement, slot, partly[0], writes=changing is not None)
             if changing is None:
-                shared.read(row, granules, masks, statement, slot)
+                shared.read(warp, granules, masks, statement, slot)
             else:
-                shared.write(row, granules, masks, statement, slot, changed)
+                shared.write(warp, granules, masks, statement, slot, changed)
 
     def _together(self, access: MemoryAccess, inside: NDArray[np.int64], changing: Lanes | None) -> bool:
         """Weak accesses of all warps at once; False where something is found, which each warp reports for itself."""
-        rows, mask, _, _, size, statement, _ = access
+        warps, mask, _, _, size, statement, _ = access
         chosen = slice(None) if mask is None else np.flatnonzero(mask)
         offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
         new = changing.reshape(-1)[chosen] if changing is not None else None
         at, granules, masks, changed = by_granule(position, offsets, size, new)
-        return self._shared.accesses(rows, at, granules, masks, changed if changing is not None else None, statement)
+        return self._shared.accesses(warps, at, granules, masks, changed if changing is not None else None, statement)
 
     def strong(
         self,
@@ -134,7 +134,7 @@ class SharedInstructions(Observer):
 
         `reads`: the result depends on the old value. `observes`: the warp sees what others have stored (red does not).
         """
-        rows, _, _, places, size, statement, _ = access
+        warps, _, _, places, size, statement, _ = access
         slots, inside, lanes = places.slots, places.inside, np.flatnonzero(active)
         assert slots is not None
         assert inside is not None
@@ -142,7 +142,7 @@ class SharedInstructions(Observer):
         if writes:
             self._lanes.forget(slots, inside, active, size)
         self._shared.strong(
-            rows[lanes // 32],
+            warps[lanes // 32],
             np.broadcast_to(slots, inside.shape).reshape(-1)[lanes],
             inside.reshape(-1)[lanes],
             size,

@@ -47,7 +47,7 @@ _SEVERAL = 32
 class _Conflict(NamedTuple):
     """Where an access conflicts: its warp and first lane, its word, and the event there."""
 
-    row: int
+    warp: int
     lane: int
     word: int
     event: int
@@ -77,44 +77,44 @@ class LaneAccesses(OrderListener):
         self._releases, self._fences, self._returns = PartialReleases(), PartialReleases(), PartialReleases()
         self.narrow = MaskedSyncs()
 
-    def released(self, row: int, lanes: int) -> None:
-        self._done(self._releases, row, lanes, self._stored, self._storers)
-        self._done(self._returns, row, lanes, self._loading, self._loaders)
+    def released(self, warp: int, lanes: int) -> None:
+        self._done(self._releases, warp, lanes, self._stored, self._storers)
+        self._done(self._returns, warp, lanes, self._loading, self._loaders)
 
-    def proxy_fenced(self, row: int, lanes: int) -> None:
-        self._done(self._fences, row, lanes, self._stored, self._storers)
+    def proxy_fenced(self, warp: int, lanes: int) -> None:
+        self._done(self._fences, warp, lanes, self._stored, self._storers)
 
     def _done(
         self,
         what: PartialReleases,
-        row: int,
+        warp: int,
         lanes: int,
         last: NDArray[np.int64],
         accessors: NDArray[np.uint32],
     ) -> None:
         """Lanes release or fence; `accessors` are those that have accessed something in the intervals of `last`."""
-        interval = int(self.interval[row])
-        accessed = int(accessors[row]) if last[row] == interval else 0
-        what.done(row, lanes, accessed=accessed, interval=interval, clock=self._happens_before.clock(row))
+        interval = int(self.interval[warp])
+        accessed = int(accessors[warp]) if last[warp] == interval else 0
+        what.done(warp, lanes, accessed=accessed, interval=interval, clock=self._happens_before.clock(warp))
 
-    def converged(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
-        self.narrow.clear(rows)
-        self._converge(rows, clocks)
+    def converged(self, warps: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        self.narrow.clear(warps)
+        self._converge(warps, clocks)
 
-    def groups_converged(self, row: int, groups: Sequence[int], clock: int) -> None:
-        self.narrow.groups_synchronize(row, int(self.interval[row]), groups)
-        self._converge(np.array([row]), np.array([clock]))
+    def groups_converged(self, warp: int, groups: Sequence[int], clock: int) -> None:
+        self.narrow.groups_synchronize(warp, int(self.interval[warp]), groups)
+        self._converge(np.array([warp]), np.array([clock]))
 
-    def _converge(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
-        self._releases.converge(rows, clocks)
-        self._fences.converge(rows, clocks)
-        self._returns.converge(rows, clocks)
-        self.interval[rows] = np.arange(self._next, self._next + len(rows))
-        self._next += len(rows)
+    def _converge(self, warps: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        self._releases.converge(warps, clocks)
+        self._fences.converge(warps, clocks)
+        self._returns.converge(warps, clocks)
+        self.interval[warps] = np.arange(self._next, self._next + len(warps))
+        self._next += len(warps)
 
     def access(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         slots: NDArray[np.int64],
         inside: NDArray[np.int64],
         active: NDArray[np.bool_],
@@ -125,11 +125,11 @@ class LaneAccesses(OrderListener):
         """Active lanes load `size` bytes at offsets `inside` of slots' memories; or store, and `changing` says which of
         them something new: all (warps, 32), but slots also (warps, 1).
         """
-        words, events = self._places(slots, inside, active, size, rows)
+        words, events = self._places(slots, inside, active, size, warps)
         if changing is None:
-            self._load(rows, words, events, statement, bits_of(active))
+            self._load(warps, words, events, statement, bits_of(active))
         else:
-            self._store(rows, words, events, statement, changing[active], bits_of(active))
+            self._store(warps, words, events, statement, changing[active], bits_of(active))
 
     def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> None:
         """Strong stores: a later access to the words no longer conflicts with earlier weak ones."""
@@ -137,64 +137,64 @@ class LaneAccesses(OrderListener):
         self._writer[words] = self._reader[words] = 0
 
     def access_granules(
-        self, row: int, lane: int, slot: int, granules: NDArray[np.int64], statement: Instruction, *, writes: bool
+        self, warp: int, lane: int, slot: int, granules: NDArray[np.int64], statement: Instruction, *, writes: bool
     ) -> None:
         """One lane loads these whole granules of a slot's memory, or stores to them."""
-        rows = np.array([row])
+        warps = np.array([warp])
         words = self._of_granules(slot, granules).reshape(1, -1)
-        events = np.full((1, 1), int(self.interval[row]) << _SHIFT | lane)
+        events = np.full((1, 1), int(self.interval[warp]) << _SHIFT | lane)
         if writes:
-            self._store(rows, words, events, statement, np.ones(1, np.bool_), np.array([1 << lane], np.uint32))
+            self._store(warps, words, events, statement, np.ones(1, np.bool_), np.array([1 << lane], np.uint32))
         else:
-            self._load(rows, words, events, statement, np.array([1 << lane], np.uint32))
+            self._load(warps, words, events, statement, np.array([1 << lane], np.uint32))
 
-    def product_awaited(self, row: int) -> None:
+    def product_awaited(self, warp: int) -> None:
         """All lanes of a warp have waited for a wgmma.mma_async together, so all their loads for it are complete:
         DeepGEMM's kernels let one lane give the stage back then.
         """
-        self._loading[row] = 0
+        self._loading[warp] = 0
 
-    def copied(self, row: int, slot: int, lanes: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> None:
+    def copied(self, warp: int, slot: int, lanes: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> None:
         """Each of these lanes of a warp has observed its cp.async complete: it counts as a store of the lane."""
         words = (slot * self._words + offsets // self._word)[:, None] + np.arange(size // self._word)
-        self._writer[words] = (int(self.interval[row]) << _SHIFT | lanes)[:, None]
-        self._stores_of(np.array([row]), np.bitwise_or.reduce(np.left_shift(np.uint32(1), lanes.astype(np.uint32))))
+        self._writer[words] = (int(self.interval[warp]) << _SHIFT | lanes)[:, None]
+        self._stores_of(np.array([warp]), np.bitwise_or.reduce(np.left_shift(np.uint32(1), lanes.astype(np.uint32))))
 
-    def _stores_of(self, rows: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
+    def _stores_of(self, warps: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
         """Lanes of each of these warps store."""
-        self._accesses_of(rows, lanes, self._stored, self._storers)
+        self._accesses_of(warps, lanes, self._stored, self._storers)
 
     def _accesses_of(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         lanes: NDArray[np.uint32],
         last: NDArray[np.int64],
         accessors: NDArray[np.uint32],
     ) -> None:
-        now = self.interval[rows]
-        accessors[rows] = np.where(last[rows] == now, accessors[rows], np.uint32(0)) | lanes
-        last[rows] = now
+        now = self.interval[warps]
+        accessors[warps] = np.where(last[warps] == now, accessors[warps], np.uint32(0)) | lanes
+        last[warps] = now
 
     def asynchronous(
-        self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], *, writes: bool
+        self, operation: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64], *, writes: bool
     ) -> None:
         """An operation that a warp, or one lane of it, issues reads these granules, or writes them."""
         if self._releases.parts or (writes and self._returns.parts):
             words = self._of_granules(slot, granules)
-            self._unreleased(np.array([row]), words, None, writes, operation.statement)
-        rows = np.array([row])
-        stored, loaded = self._recent(self._stored, rows), self._recent(self._loaded, rows)
+            self._unreleased(np.array([warp]), words, None, writes, operation.statement)
+        warps = np.array([warp])
+        stored, loaded = self._recent(self._stored, warps), self._recent(self._loaded, warps)
         if operation.lane is None or not (stored or loaded):
             return
         words = self._of_granules(slot, granules)
-        event = np.full(words.shape, int(self.interval[row]) << _SHIFT | operation.lane)
+        event = np.full(words.shape, int(self.interval[warp]) << _SHIFT | operation.lane)
         if stored:
-            found = self._conflict(rows, words, event, self._writer[words], None)
+            found = self._conflict(warps, words, event, self._writer[words], None)
             if found is not None:
                 role: Role = "writer" if writes else "reader"
                 self._report(found, role, "writer", self.stores, operation.statement)
         if writes and loaded:
-            found = self._conflict(rows, words, event, self._reader[words], None)
+            found = self._conflict(warps, words, event, self._reader[words], None)
             if found is not None:
                 self._report(found, "writer", "reader", self.loads, operation.statement)
 
@@ -208,7 +208,7 @@ class LaneAccesses(OrderListener):
         inside: NDArray[np.int64],
         active: NDArray[np.bool_],
         size: int,
-        rows: NDArray[np.int64] | None,
+        warps: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The words of each active lane, and its event: (lanes, words), (lanes, 1)."""
         if size < self._word:
@@ -216,9 +216,9 @@ class LaneAccesses(OrderListener):
         words = (slots * self._words + inside // self._word)[active][:, None]
         if size > self._word:
             words = words + np.arange(size // self._word)
-        if rows is None:
+        if warps is None:
             return words, words
-        return words, ((self.interval[rows] << _SHIFT)[:, None] | _LANES)[active][:, None]
+        return words, ((self.interval[warps] << _SHIFT)[:, None] | _LANES)[active][:, None]
 
     def _divide(self, size: int) -> None:
         """Words have so many bytes from now on."""
@@ -232,18 +232,18 @@ class LaneAccesses(OrderListener):
 
     def _load(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         words: NDArray[np.int64],
         events: NDArray[np.int64],
         statement: Instruction,
         lanes: NDArray[np.uint32],
     ) -> None:
-        if self._recent(self._stored, rows):
-            found = self._conflict(rows, words, events, self._writer[words], None)
+        if self._recent(self._stored, warps):
+            found = self._conflict(warps, words, events, self._writer[words], None)
             if found is not None:
                 self._report(found, "reader", "writer", self.stores, statement)
         if self._releases.parts:
-            self._unreleased(rows, words, events, False, statement)
+            self._unreleased(warps, words, events, False, statement)
         if ".sync" in statement.opcode:  # ldmatrix returns when all lanes have loaded
             return
         before = self._reader[words]
@@ -253,12 +253,12 @@ class LaneAccesses(OrderListener):
         other = self._reader[words] != given  # lanes that load the same word at once
         if other.any():
             self._reader[words[other]] = (given & -_SEVERAL | _SEVERAL)[other]
-        self._loaded[rows] = self.interval[rows]
-        self._accesses_of(rows, lanes, self._loading, self._loaders)
+        self._loaded[warps] = self.interval[warps]
+        self._accesses_of(warps, lanes, self._loading, self._loaders)
 
     def _store(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         words: NDArray[np.int64],
         events: NDArray[np.int64],
         statement: Instruction,
@@ -267,13 +267,13 @@ class LaneAccesses(OrderListener):
     ) -> None:
         before = self._writer[words]
         if (self._releases.parts or self._returns.parts) and changing.any():
-            self._unreleased(rows, words[changing], events[changing], True, statement)
-        if self._recent(self._stored, rows):
-            found = self._conflict(rows, words, events, before, changing)
+            self._unreleased(warps, words[changing], events[changing], True, statement)
+        if self._recent(self._stored, warps):
+            found = self._conflict(warps, words, events, before, changing)
             if found is not None:
                 self._report(found, "writer", "writer", self.stores, statement)
-        if self._recent(self._loaded, rows):
-            found = self._conflict(rows, words, events, self._reader[words], changing)
+        if self._recent(self._loaded, warps):
+            found = self._conflict(warps, words, events, self._reader[words], changing)
             if found is not None:
                 self._report(found, "writer", "reader", self.loads, statement)
         again = _by_others(before, events)  # the same
@@ -282,15 +282,15 @@ class LaneAccesses(OrderListener):
         other = self._writer[words] != given
         if other.any():  # several lanes store to the same word at once: no lane counts
             self._writer[words[other]] = 0
-        self._stores_of(rows, lanes)
+        self._stores_of(warps, lanes)
 
-    def _recent(self, accessed: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
+    def _recent(self, accessed: NDArray[np.int64], warps: NDArray[np.int64]) -> bool:
         """Whether lanes of some of these warps may be unordered with accesses by others of the same warp."""
-        return bool((accessed[rows] == self.interval[rows]).any()) or self.narrow.any(rows)
+        return bool((accessed[warps] == self.interval[warps]).any()) or self.narrow.any(warps)
 
     def _conflict(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         words: NDArray[np.int64],
         events: NDArray[np.int64],
         before: NDArray[np.int64],
@@ -298,23 +298,23 @@ class LaneAccesses(OrderListener):
     ) -> _Conflict | None:
         """The first event by another lane with which one of the chosen lanes is unordered."""
         hit = _by_others(before, events)
-        if self.narrow.any(rows):
+        if self.narrow.any(warps):
             lanes, intervals, others = events & _SEVERAL - 1, before >> _SHIFT, before & (1 << _SHIFT) - 1
-            for row in rows.tolist():
-                mine = events >> _SHIFT == self.interval[row]
-                hit |= mine & self.narrow.unordered(row, lanes, intervals, others)
+            for warp in warps.tolist():
+                mine = events >> _SHIFT == self.interval[warp]
+                hit |= mine & self.narrow.unordered(warp, lanes, intervals, others)
         if chosen is not None:
             hit &= chosen[:, None]
         if not hit.any():
             return None
         at = np.unravel_index(int(hit.argmax()), hit.shape)
         event = int(np.broadcast_to(events, hit.shape)[at])
-        row = int(rows[(self.interval[rows] == event >> _SHIFT).argmax()])
-        return _Conflict(row, event & (1 << _SHIFT) - 1, int(words[at]), int(before[at]))
+        warp = int(warps[(self.interval[warps] == event >> _SHIFT).argmax()])
+        return _Conflict(warp, event & (1 << _SHIFT) - 1, int(words[at]), int(before[at]))
 
     def _unreleased(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         words: NDArray[np.int64],
         events: NDArray[np.int64] | None,
         writes: bool,
@@ -323,16 +323,16 @@ class LaneAccesses(OrderListener):
         """Find stores, and what is overwritten loads, by lanes of other warps that others of their lanes alone have
         released; without events one warp accesses all words.
         """
-        self._released_alone(self._releases, self._writer, "writer", rows, words, events, writes, statement)
+        self._released_alone(self._releases, self._writer, "writer", warps, words, events, writes, statement)
         if writes:
-            self._released_alone(self._returns, self._reader, "reader", rows, words, events, writes, statement)
+            self._released_alone(self._returns, self._reader, "reader", warps, words, events, writes, statement)
 
     def _released_alone(
         self,
         releases: PartialReleases,
         table: NDArray[np.int64],
         other: Role,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         words: NDArray[np.int64],
         events: NDArray[np.int64] | None,
         writes: bool,
@@ -344,20 +344,20 @@ class LaneAccesses(OrderListener):
         numbers = before >> _SHIFT
         for number, part in releases.among(numbers):
             lanes = before & (1 << _SHIFT) - 1
-            for row in rows.tolist():
-                observed = partial(self._happens_before.has_observed, row, part.row)
-                if row == part.row or not observed(part.begin) or (part.end is not None and observed(part.end)):
+            for warp in warps.tolist():
+                observed = partial(self._happens_before.has_observed, warp, part.warp)
+                if warp == part.warp or not observed(part.begin) or (part.end is not None and observed(part.end)):
                     continue
                 done = part.until(observed)
                 # Several lanes are more than one: not all of them have released if one alone has.
                 lacking = np.where(lanes == _SEVERAL, done.bit_count() == 1, done >> (lanes & _SEVERAL - 1) & 1 == 0)
                 mine = (numbers == number) & lacking
                 if events is not None:
-                    mine &= events >> _SHIFT == self.interval[row]
+                    mine &= events >> _SHIFT == self.interval[warp]
                 if not mine.any():
                     continue
                 self._report_lone_lane(
-                    row,
+                    warp,
                     part,
                     int(words[mine][0]),
                     int(before[mine][0]),
@@ -368,9 +368,9 @@ class LaneAccesses(OrderListener):
                     other,
                 )
 
-    def unfenced(self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]) -> None:
-        """Find what lanes have stored in these granules and others of their warp alone have fenced, before `row` issues
-        an asynchronous operation that reads them.
+    def unfenced(self, operation: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64]) -> None:
+        """Find what lanes have stored in these granules and others of their warp alone have fenced, before `warp`
+        issues an asynchronous operation that reads them.
         """
         if not self._fences.parts:
             return
@@ -380,15 +380,15 @@ class LaneAccesses(OrderListener):
         fenced, members = self._happens_before.fenced, self._happens_before.members
         for number, part in self._fences.among(numbers):
             hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
-            member = part.row % members
-            own, issuer = fenced[part.row, member], fenced[row, member]
+            member = part.warp % members
+            own, issuer = fenced[part.warp, member], fenced[warp, member]
             if part.end is None:
-                covered = row == part.row  # which `asynchronous` reports
+                covered = warp == part.warp  # which `asynchronous` reports
             else:
                 covered = own >= part.end
-            if hit.any() and not covered and (row == part.row or issuer < part.begin):
+            if hit.any() and not covered and (warp == part.warp or issuer < part.begin):
                 self._report_lone_lane(
-                    row,
+                    warp,
                     part,
                     int(words[hit][0]),
                     int(before[hit][0]),
@@ -400,7 +400,7 @@ class LaneAccesses(OrderListener):
 
     def _report_lone_lane(
         self,
-        row: int,
+        warp: int,
         part: Part,
         word: int,
         event: int,
@@ -412,11 +412,11 @@ class LaneAccesses(OrderListener):
     ) -> None:
         slot, inside = divmod(word, self._words)
         accesses = self.stores if earlier == "writer" else self.loads
-        line = accesses.last_line(slot, part.row, inside * self._word // GRANULE)
+        line = accesses.last_line(slot, part.warp, inside * self._word // GRANULE)
         address, lanes = inside * self._word, _lane(event & (1 << _SHIFT) - 1)
-        found = self._findings.access(role, statement, row, space="shared", address=address)
-        member = part.row % self._happens_before.members
-        other = self._happens_before.party(earlier, line, row, member, address, lanes)
+        found = self._findings.access(role, statement, warp, space="shared", address=address)
+        member = part.warp % self._happens_before.members
+        other = self._happens_before.party(earlier, line, warp, member, address, lanes)
         does = ("write", "store") if earlier == "writer" else ("read", "load")
         self._findings.report(
             check,
@@ -436,13 +436,13 @@ class LaneAccesses(OrderListener):
         statement: Statement,
     ) -> None:
         slot, word = divmod(found.word, self._words)
-        line = accesses.last_line(slot, found.row, word * self._word // GRANULE)
+        line = accesses.last_line(slot, found.warp, word * self._word // GRANULE)
         address, lanes = word * self._word, _lane(found.event & (1 << _SHIFT) - 1)
         party = self._findings.access(
-            role, statement, found.row, lanes=_lane(found.lane), space="shared", address=address
+            role, statement, found.warp, lanes=_lane(found.lane), space="shared", address=address
         )
-        member = found.row % self._happens_before.members
-        other = self._happens_before.party(other_role, line, found.row, member, address, lanes)
+        member = found.warp % self._happens_before.members
+        other = self._happens_before.party(other_role, line, found.warp, member, address, lanes)
         self._findings.report(
             races.SHARED_RACE,
             statement,

@@ -90,26 +90,26 @@ class ThreadAccesses:
 
     def add_own(
         self,
-        rows: NDArray[np.int64],
+        warps: NDArray[np.int64],
         at: NDArray[np.int64],
         granules: NDArray[np.int64],
         masks: Masks,
         clocks: NDArray[np.int64],
         line: int,
     ) -> None:
-        """As `add`, for warps in the memories of their own CTAs, none of which is `apart`: `rows[at]` accesses each of
+        """As `add`, for warps in the memories of their own CTAs, none of which is `apart`: `warps[at]` accesses each of
         the granules, in its interval of `clocks`.
         """
-        slots = rows // self._warps
+        slots = warps // self._warps
         if not self._used[slots].all():
             for slot in distinct(slots).tolist():
                 self._reach(slot, slot % self._size * self._warps)
-        place, now = rows[at] * self._granules + granules, clocks[at]
+        place, now = warps[at] * self._granules + granules, clocks[at]
         clock, mask = self.clock.reshape(-1), self.mask.reshape(-1)
         mask[place] = np.where(clock[place] == now, mask[place], np.uint16(0)) | masks
         clock[place] = now
         self.line.reshape(-1)[place] = line
-        latest = slots, rows % (self._size * self._warps)
+        latest = slots, warps % (self._size * self._warps)
         self.latest[latest] = np.maximum(self.latest[latest], clocks)
 
     def unordered(
@@ -163,10 +163,10 @@ class ThreadAccesses:
             offset = int(granule) * GRANULE
             yield int(at) + table.first, int(table.line[at, granule]), int(table.clock[at, granule]), offset
 
-    def last_line(self, slot: int, row: int, granule: int) -> int:
-        """The line of the last access of warp `row` of the machine to a granule, 0 if there was none."""
+    def last_line(self, slot: int, warp: int, granule: int) -> int:
+        """The line of the last access of `warp` of the machine to a granule, 0 if there was none."""
         table = self._tables[slot]
-        at = row % (self._size * self._warps) - table.first if table is not None else -1
+        at = warp % (self._size * self._warps) - table.first if table is not None else -1
         return int(table.line[at, granule]) if table is not None and 0 <= at < len(table.latest) else 0
 
     def forget(self, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16) -> None:

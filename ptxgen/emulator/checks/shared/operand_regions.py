@@ -28,7 +28,7 @@ class OperandRegions(Observer):
     def work_reads_shared(
         self,
         work: AsyncWork,
-        rows: Sequence[int],
+        warps: Sequence[int],
         slot: int,
         granules: NDArray[np.int64],
         bytes: NDArray[np.uint16] | np.uint16,
@@ -44,7 +44,7 @@ class OperandRegions(Observer):
             self._right.add((first, last))
             return
         part = min(begins, key=lambda each: each.size)
-        reader = self._findings.access("reader", work.statement, work.row, slot=slot, space="shared", address=first)
+        reader = self._findings.access("reader", work.statement, work.warp, slot=slot, space="shared", address=first)
         self._findings.report(
             descriptors.OPERAND_REGION,
             work.statement,

@@ -41,13 +41,13 @@ class ProxyFences:
         #: Lines of the cp.async and st.async instructions that have run.
         self._copy_lines = copy_lines
 
-    def require(self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]) -> None:
+    def require(self, operation: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64]) -> None:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
-        visible = self._visible(row)
+        visible = self._visible(warp)
         late = _unfenced(self._stores, visible, slot, granules)
         strong = [(*each, "store") for each in self._strong_stores.unfenced(slot, granules, visible)]
         if late is None and not strong:
-            self._lanes.unfenced(operation, row, slot, granules)
+            self._lanes.unfenced(operation, warp, slot, granules)
             return
         # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
         # and its kernels are right on an H200 (driver 580, 2026-11-20).
@@ -60,8 +60,8 @@ class ProxyFences:
             for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
                 weak += [(*each, what) for each in self._stores.lines(slot, granules, chosen)]
         for member, line, _, at, what in (*weak, *strong):
-            reader = self._findings.access("reader", operation.statement, row, space="shared", address=at)
-            writer = self._happens_before.party("writer", line, row, member, at)
+            reader = self._findings.access("reader", operation.statement, warp, space="shared", address=at)
+            writer = self._happens_before.party("writer", line, warp, member, at)
             self._findings.report(
                 races.MISSING_PROXY_FENCE,
                 operation.statement,
@@ -73,7 +73,7 @@ class ProxyFences:
             )
 
     def require_after_loads(
-        self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int, *, response: bool
+        self, operation: AsyncOperation, warp: int, granules: NDArray[np.int64], slot: int, *, response: bool
     ) -> None:
         """Loads of threads come before an asynchronous write, to which `async_write` comes next, by a proxy fence too.
 
@@ -81,16 +81,16 @@ class ProxyFences:
         the warp itself has loaded, or barriers alone order the load: where an mbarrier gives a stage back CUTLASS
         leaves the fence out.
         """
-        late = _unfenced(self._loads, self._visible(row), slot, granules)
+        late = _unfenced(self._loads, self._visible(warp), slot, granules)
         if late is None:
             return
         if not response:
             table = self._loads.table(slot)
             assert table is not None
-            late &= table.clock[:, granules] <= table.of(self._by_barriers.of(row))[:, None]
+            late &= table.clock[:, granules] <= table.of(self._by_barriers.of(warp))[:, None]
         for member, line, _, at in self._loads.lines(slot, granules, late):
-            writer = self._findings.access("writer", operation.statement, row, space="shared", address=at)
-            reader = self._happens_before.party("reader", line, row, member, at)
+            writer = self._findings.access("writer", operation.statement, warp, space="shared", address=at)
+            reader = self._happens_before.party("reader", line, warp, member, at)
             self._findings.report(
                 races.MISSING_PROXY_FENCE,
                 operation.statement,
@@ -101,11 +101,11 @@ class ProxyFences:
                 severity="advice",
             )
 
-    def _visible(self, row: int) -> NDArray[np.int64]:
+    def _visible(self, warp: int) -> NDArray[np.int64]:
         """The intervals of its cluster's warps that a fence.proxy.async has followed, of theirs or of this warp."""
         members, fenced = self._happens_before.members, self._happens_before.fenced
-        first = row - row % members
-        return np.maximum(np.diagonal(fenced[first : first + members]), fenced[row])
+        first = warp - warp % members
+        return np.maximum(np.diagonal(fenced[first : first + members]), fenced[warp])
 
 
 def _unfenced(

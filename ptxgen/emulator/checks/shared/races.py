@@ -59,14 +59,14 @@ class SharedRaces:
         #: Lines of the cp.async and st.async instructions that have run.
         self.copy_lines: dict[int, str] = {}
 
-    def copies_published(self, row: int, clock: int) -> None:
+    def copies_published(self, warp: int, clock: int) -> None:
         """cp.async.mbarrier.arrive by a warp, which ends its interval."""
-        self.only_copies.setdefault(self._happens_before.actor(row), set()).add(clock)
+        self.only_copies.setdefault(self._happens_before.actor(warp), set()).add(clock)
 
     def _against_unpublished(
         self,
         access: AsyncOperation,
-        row: int,
+        warp: int,
         accesses: ThreadAccesses,
         slot: int,
         granules: NDArray[np.int64],
@@ -74,11 +74,11 @@ class SharedRaces:
         observed: VectorClock,
     ) -> None:
         """Stores of other warps that only an arrival of their cp.async precedes, which waits for the copies alone."""
-        first, table = row - row % self._happens_before.members, accesses.table(slot)
+        first, table = warp - warp % self._happens_before.members, accesses.table(slot)
         late: list[tuple[int, int, int, int]] = []
         for actor, ended in self.only_copies.items() if table is not None else ():
-            other_row = self._happens_before.row_of(actor)
-            member = other_row - first if other_row is not None else -1
+            other_warp = self._happens_before.resident_warp(actor)
+            member = other_warp - first if other_warp is not None else -1
             at = member - table.first if table is not None else -1
             if table is None or not 0 <= member < len(observed.clocks) or not 0 <= at < len(table.latest):
                 continue
@@ -87,12 +87,12 @@ class SharedRaces:
                 clocks[member] -= 1
                 plain = ~np.isin(table.line[at, granules], list(self.copy_lines))
                 bytes = np.broadcast_to(masks, granules.shape)[plain]
-                late += accesses.unordered(slot, row - first, granules[plain], bytes, clocks)
+                late += accesses.unordered(slot, warp - first, granules[plain], bytes, clocks)
         for member, line, clock, at in late:
             if clock != int(observed.clocks[member]) or line in self.copy_lines:
                 continue
-            found = self._found(access, row, "reads", at)
-            other = self._happens_before.party("writer", line, row, member, at)
+            found = self._found(access, warp, "reads", at)
+            other = self._happens_before.party("writer", line, warp, member, at)
             self._findings.report(
                 races.SHARED_RACE,
                 access.statement,
@@ -104,15 +104,15 @@ class SharedRaces:
             )
 
     def against_own_copies(
-        self, access: AsyncOperation, row: int, granules: NDArray[np.int64], masks: Masks, verb: str
+        self, access: AsyncOperation, warp: int, granules: NDArray[np.int64], masks: Masks, verb: str
     ) -> None:
         """The warp's own copies there, for which it has not waited."""
-        member = row % self._happens_before.members
+        member = warp % self._happens_before.members
         pending = self._stores.pending(access.slot, member, granules, masks)
         if pending is not None:
             line, at = pending
-            found = self._found(access, row, verb, at)
-            other = self._happens_before.party("writer", line, row, member, at)
+            found = self._found(access, warp, verb, at)
+            other = self._happens_before.party("writer", line, warp, member, at)
             self._findings.report(
                 races.SHARED_RACE,
                 access.statement,
@@ -122,15 +122,15 @@ class SharedRaces:
                 accesses=(found, other),
             )
 
-    def _found(self, access: AsyncOperation, row: int, verb: str, at: int) -> Access:
+    def _found(self, access: AsyncOperation, warp: int, verb: str, at: int) -> Access:
         """The access that is reported, at an offset of shared memory."""
         role: Role = "reader" if verb == "reads" else "writer"
-        return self._findings.access(role, access.statement, row, space="shared", address=at)
+        return self._findings.access(role, access.statement, warp, space="shared", address=at)
 
     def against_operations(
         self,
         access: AsyncOperation,
-        row: int,
+        warp: int,
         slot: int,
         granules: NDArray[np.int64],
         numbers: NDArray[np.int64],
@@ -142,7 +142,7 @@ class SharedRaces:
             if number and number not in observed.operations:
                 earlier = self._happens_before.operations.get(number)
                 if earlier is not None:
-                    why, parity = self._waits.why(row, Event(number), reads=verb == "reads", by=access.number)
+                    why, parity = self._waits.why(warp, Event(number), reads=verb == "reads", by=access.number)
                     places = (slot, np.array(granules)[numbers == number])
                     mma = next((each for each in (access, earlier) if each.what in _MMAS), None)
                     copies = verb == "overwrites" and access.what in _COPIES and earlier.what in _COPIES
@@ -152,14 +152,14 @@ class SharedRaces:
                         for each in (access, earlier):
                             self.written_at_once.setdefault(each.number, []).append(places)
                     reads = mma is not None or copies
-                    cause = earlier.cause | self._waits.missed(row) if parity else earlier.cause
+                    cause = earlier.cause | self._waits.missed(warp) if parity else earlier.cause
                     at = int(places[1][0]) * GRANULE
-                    self._async_race(access, row, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
+                    self._async_race(access, warp, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
 
     def against_warps(
         self,
         access: AsyncOperation,
-        row: int,
+        warp: int,
         accesses: ThreadAccesses | StrongStores,
         slot: int,
         granules: NDArray[np.int64],
@@ -172,22 +172,22 @@ class SharedRaces:
         """The last `accesses` of other warps to these bytes that are unordered with `observed`."""
         what = "load" if loads else "store"
         happens_before = self._happens_before
-        late = accesses.unordered(slot, row % happens_before.members, granules, masks, observed.clocks)
+        late = accesses.unordered(slot, warp % happens_before.members, granules, masks, observed.clocks)
         for member, line, clock, at in late:
             copied = clock == PENDING and line in self.copy_lines
-            found = self._found(access, row, verb, at)
-            other = happens_before.party("reader" if loads else "writer", line, row, member, at)
-            actor = row - row % happens_before.members + member
+            found = self._found(access, warp, verb, at)
+            other = happens_before.party("reader" if loads else "writer", line, warp, member, at)
+            actor = warp - warp % happens_before.members + member
             excuse = self._excuse(access, accesses, line, loads=loads)
             # Of lanes that lag behind their warp (`HappensBefore.lagging`).
-            behind = clock != PENDING and happens_before.has_observed_actor(row, actor, clock)
-            side = "" if excuse or behind else happens_before.unfenced_side(row, actor, clock)
+            behind = clock != PENDING and happens_before.has_observed_actor(warp, actor, clock)
+            side = "" if excuse or behind else happens_before.unfenced_side(warp, actor, clock)
             if side:
                 report_unfenced(self._findings, found, other, side, access.statement)
                 continue
-            relaxed = happens_before.ordered_by_relaxed_arrival(row, actor, clock)
+            relaxed = happens_before.ordered_by_relaxed_arrival(warp, actor, clock)
             own = actor // happens_before.warps == slot
-            if relaxed and own and (verb.startswith("overwrites") or row // happens_before.warps == slot):
+            if relaxed and own and (verb.startswith("overwrites") or warp // happens_before.warps == slot):
                 self._findings.report(
                     races.MISSING_FENCE,
                     access.statement,
@@ -198,11 +198,11 @@ class SharedRaces:
                     severity="advice",
                 )
                 continue
-            by_mma = excuse or self._ordered_by_mma(access, row, what, member, clock, observed)
+            by_mma = excuse or self._ordered_by_mma(access, warp, what, member, clock, observed)
             event = Event(member=member, clock=clock)
             why, parity = "", False
             if not by_mma:
-                why, parity = self._waits.why(row, event, reads=verb == "reads", by=access.number)
+                why, parity = self._waits.why(warp, event, reads=verb == "reads", by=access.number)
             rule = by_mma or _sentence(why)
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
@@ -221,11 +221,11 @@ class SharedRaces:
                 severity="advice" if by_mma else "error",
             )
         if self.only_copies and verb == "reads" and isinstance(accesses, ThreadAccesses) and not loads:
-            self._against_unpublished(access, row, accesses, slot, granules, masks, observed)
+            self._against_unpublished(access, warp, accesses, slot, granules, masks, observed)
         if access.what in ("load", "store"):
-            self._against_scopes(access, row, accesses, what, slot, granules, masks, verb)
-        elif access.what in _CORE and slot != row // happens_before.warps:
-            self._against_scopes(access, row, accesses, what, slot, granules, masks, verb, pair=True)
+            self._against_scopes(access, warp, accesses, what, slot, granules, masks, verb)
+        elif access.what in _CORE and slot != warp // happens_before.warps:
+            self._against_scopes(access, warp, accesses, what, slot, granules, masks, verb, pair=True)
 
     def _excuse(
         self, access: AsyncOperation, accesses: ThreadAccesses | StrongStores, line: int, *, loads: bool
@@ -238,15 +238,15 @@ class SharedRaces:
         return ""
 
     def _ordered_by_mma(
-        self, access: AsyncOperation, row: int, what: str, member: int, clock: int, observed: VectorClock
+        self, access: AsyncOperation, warp: int, what: str, member: int, clock: int, observed: VectorClock
     ) -> str:
         """The rule where a wgmma.mma_async that a warpgroup issues together orders another warp's access, or empty."""
-        if what == "load" and self._happens_before.before_mma(row, observed, member, clock):
+        if what == "load" and self._happens_before.before_mma(warp, observed, member, clock):
             return (
                 "The reader has not synchronized with this warp; only another warp of its warpgroup has, after a "
                 "wgmma.mma_async"
             )
-        if what == "store" and access.what.startswith("wgmma") and self._happens_before.same_warpgroup(row, member):
+        if what == "store" and access.what.startswith("wgmma") and self._happens_before.same_warpgroup(warp, member):
             return (
                 "The warps of the warpgroup have not synchronized; only the wgmma.mma_async, which all of them issue, "
                 "comes after the store"
@@ -256,7 +256,7 @@ class SharedRaces:
     def _against_scopes(
         self,
         access: AsyncOperation,
-        row: int,
+        warp: int,
         accesses: ThreadAccesses | StrongStores,
         what: str,
         slot: int,
@@ -270,15 +270,15 @@ class SharedRaces:
         error where a `pair`'s operation reads what threads of the peer have written: that has been seen to fail.
         """
         happens_before = self._happens_before
-        wide, observed = happens_before.scopes.wide(row, happens_before.warps), happens_before.clocks[row]
+        wide, observed = happens_before.scopes.wide(warp, happens_before.warps), happens_before.clocks[warp]
         if wide is None:
             return
-        late = accesses.unordered(slot, row % happens_before.members, granules, masks, wide[0])
+        late = accesses.unordered(slot, warp % happens_before.members, granules, masks, wide[0])
         for member, line, clock, at in late:
             if clock <= observed[member] and (pair or line not in self.copy_lines):
                 narrow = "wait" if wide[1, member] >= clock else "arrival"
-                found = self._found(access, row, verb, at)
-                other = self._happens_before.party("reader" if what == "load" else "writer", line, row, member, at)
+                found = self._found(access, warp, verb, at)
+                other = self._happens_before.party("reader" if what == "load" else "writer", line, warp, member, at)
                 self._findings.report(
                     races.NARROW_SCOPE,
                     access.statement,
@@ -294,7 +294,7 @@ class SharedRaces:
     def _async_race(
         self,
         access: AsyncOperation,
-        row: int,
+        warp: int,
         slot: int,
         at: int,
         verb: str,
@@ -309,8 +309,10 @@ class SharedRaces:
         them; `why` is what a wait of the warp has to do with it, and `parity` whether a wrong one explains it.
         """
         role, other_role = ("reader" if verb == "reads" else "writer"), ("reader" if verb.endswith("by") else "writer")
-        found = self._findings.access(role, access.statement, row, slot=slot, space="shared", address=at)
-        other = self._findings.access(other_role, earlier.statement, earlier.row, slot=slot, space="shared", address=at)
+        found = self._findings.access(role, access.statement, warp, slot=slot, space="shared", address=at)
+        other = self._findings.access(
+            other_role, earlier.statement, earlier.warp, slot=slot, space="shared", address=at
+        )
         does = "reads" if role == "reader" else "overwrites"
         doing = "reading" if other_role == "reader" else "writing"
         barrier = f" on {self._findings.name('shared', earlier.mbarrier)}" if earlier.mbarrier is not None else ""

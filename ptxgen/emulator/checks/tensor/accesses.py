@@ -93,65 +93,65 @@ class TensorAccesses(OrderListener, Observer):
             for table in (self.writer, self.core_reader, self.reader_clock, self._by_register):
                 table[slots] = 0
         if self._suspects:
-            for row in self._happens_before.rows_of(slots).tolist():
-                self._suspects.pop(row, None)
+            for warp in self._happens_before.warps_of(slots).tolist():
+                self._suspects.pop(warp, None)
 
     def tensor_written(
         self, work: AsyncWork, slot: int, bands: list[int], columns: range, *, accumulates: bool = False
     ) -> None:
         operation = self._happens_before.operations[work.number]
-        self.write(operation, work.row, bands, columns, accumulates=accumulates, slot=slot)
+        self.write(operation, work.warp, bands, columns, accumulates=accumulates, slot=slot)
 
     def write(
         self,
         operation: AsyncOperation,
-        row: int,
+        warp: int,
         bands: list[int],
         columns: range,
         *,
         accumulates: bool = False,
         slot: int | None = None,
     ) -> None:
-        """A tcgen05.mma, cp or shift issued by warp `row` writes, or adds to, columns in these bands of the lanes.
+        """A tcgen05.mma, cp or shift issued by `warp` writes, or adds to, columns in these bands of the lanes.
 
         The tensor core's operations do not conflict with each other: the pipelines of 9.7.16.6.2 order most pairs, and
         CUTLASS and DeepGEMM rely on the order of a cp after the mma whose scale factors it overwrites.
         """
         slot = operation.slot if slot is None else slot
-        observed = self._happens_before.observed[row]
+        observed = self._happens_before.observed[warp]
         span = slice(columns.start, columns.stop)
         if accumulates:
-            self._require_written(row, slot, bands, columns, "adds to", operation.statement)
+            self._require_written(warp, slot, bands, columns, "adds to", operation.statement)
         for number in np.unique(self.writer[slot, bands, span]):
             earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
                 continue
             if earlier.number in observed.operations:
-                self._advise_fence(row, earlier, operation.what, operation.statement)
+                self._advise_fence(warp, earlier, operation.what, operation.statement)
                 continue
             # Two stores of one warp may be to different lanes of its quarter.
-            if operation.what != "tcgen05.st" or earlier.row != row:
+            if operation.what != "tcgen05.st" or earlier.warp != warp:
                 self._unfinished(
-                    operation, earlier, columns, row, slot, "writer", "writing", "tcgen05.wait::st of that store"
+                    operation, earlier, columns, warp, slot, "writer", "writing", "tcgen05.wait::st of that store"
                 )
         if self._fences.unfenced:
             loaded = self.reader_clock[slot][..., span].max(axis=(1, 2), initial=0)
             for warp_id in np.flatnonzero(loaded):
                 reader, latest = slot * self._happens_before.warps + int(warp_id), int(loaded[warp_id])
-                if reader != row and (reader, latest) in self._fences.unfenced:
+                if reader != warp and (reader, latest) in self._fences.unfenced:
                     at = self._load_of(reader, latest, columns)
-                    self._advise_fence_before(row, reader, at, operation.what, operation.statement)
-        reported = {row}
-        for reader, load, event in self._unordered_loads(row, slot, bands, columns):
+                    self._advise_fence_before(warp, reader, at, operation.what, operation.statement)
+        reported = {warp}
+        for reader, load, event in self._unordered_loads(warp, slot, bands, columns):
             reported.add(reader)
-            writer = self._access("writer", operation.statement, row, slot, columns)
+            writer = self._access("writer", operation.statement, warp, slot, columns)
             found = self._access("reader", load, reader, slot, columns)
             report = partial(
                 self._race,
                 writer,
                 found,
                 operation.statement,
-                row,
+                warp,
                 event,
                 f"overwrites {_named(columns)} while {found} may still be reading them",
                 _unordered_load(event),
@@ -159,13 +159,13 @@ class TensorAccesses(OrderListener, Observer):
             )
             self._against_load(reader, columns, event, report)
         if self._by_register[slot][..., span].any():
-            self._against_used_loads(operation, row, slot, bands, columns, reported)
+            self._against_used_loads(operation, warp, slot, bands, columns, reported)
             self._by_register[slot][..., span] = False
         self._used = True
         self.writer[slot, bands, span] = operation.number
 
     def _against_used_loads(
-        self, operation: AsyncOperation, row: int, slot: int, bands: Sequence[int], columns: range, reported: set[int]
+        self, operation: AsyncOperation, warp: int, slot: int, bands: Sequence[int], columns: range, reported: set[int]
     ) -> None:
         """Columns are overwritten that warps have loaded with no other wait than a use of the registers.
 
@@ -175,12 +175,12 @@ class TensorAccesses(OrderListener, Observer):
         """
         span = slice(columns.start, columns.stop)
         used = self._by_register[slot][..., span] & self._quarters(bands)[..., None]
-        for warp in np.flatnonzero(used.any(axis=(1, 2))).tolist():
-            reader = slot * self._happens_before.warps + warp
-            load = self._load_of(reader, int(self.reader_clock[slot, warp][..., span].max()), columns)
+        for warp_id in np.flatnonzero(used.any(axis=(1, 2))).tolist():
+            reader = slot * self._happens_before.warps + warp_id
+            load = self._load_of(reader, int(self.reader_clock[slot, warp_id][..., span].max()), columns)
             if reader in reported or load is None:
                 continue
-            writer = self._access("writer", operation.statement, row, slot, columns)
+            writer = self._access("writer", operation.statement, warp, slot, columns)
             found = self._access("reader", load, reader, slot, columns)
             self._findings.report(
                 tcgen05.TENSOR_RACE,
@@ -204,17 +204,17 @@ class TensorAccesses(OrderListener, Observer):
         access: Access,
         other: Access,
         statement: Statement,
-        row: int,
+        warp: int,
         event: Event,
         what: str,
         missing: str,
         fix: str | None,
     ) -> None:
-        """An event does not happen before an access of warp `row`: its last wait may have been for an earlier phase.
+        """An event does not happen before an access of `warp`: its last wait may have been for an earlier phase.
 
         `what` continues the name of the access, `missing` says why the two are unordered, `fix` what orders them.
         """
-        why, parity = self._waits.why(row, event, reads=access.role == "reader")
+        why, parity = self._waits.why(warp, event, reads=access.role == "reader")
         earlier = self._happens_before.operations.get(event.operation)
         reason = f". {why[2:3].upper()}{why[3:]}" if why else ""
         self._findings.report(
@@ -227,21 +227,21 @@ class TensorAccesses(OrderListener, Observer):
             cause=earlier.cause if earlier is not None else None,
         )
 
-    def _access(self, role: Role, statement: Statement | None, row: int | None, slot: int, columns: range) -> Access:
-        return self._findings.access(role, statement, row, slot=slot, space="tensor", address=columns.start)
+    def _access(self, role: Role, statement: Statement | None, warp: int | None, slot: int, columns: range) -> Access:
+        return self._findings.access(role, statement, warp, slot=slot, space="tensor", address=columns.start)
 
     def _unordered_loads(
-        self, row: int, slot: int, bands: Sequence[int], columns: range
+        self, warp: int, slot: int, bands: Sequence[int], columns: range
     ) -> Iterator[tuple[int, Statement | None, Event]]:
-        """(warp, its load, the event to wait for) of loads of a slot's cells that do not happen before warp `row`."""
+        """(warp, its load, the event to wait for) of loads of a slot's cells that do not happen before `warp`."""
         mine = self._quarters(bands)
         clocks = self.reader_clock[slot][..., columns.start : columns.stop].max(axis=2, initial=0)
         latest = np.where(mine, clocks, 0).max(axis=1, initial=0)
         for warp_id in np.flatnonzero(
-            latest > self._happens_before.of_cta(slot, self._happens_before.observed[row].for_tensor_memory)
+            latest > self._happens_before.of_cta(slot, self._happens_before.observed[warp].for_tensor_memory)
         ):
             reader, pending = slot * self._happens_before.warps + int(warp_id), latest[warp_id] == PENDING
-            if pending or reader != row:
+            if pending or reader != warp:
                 load = self._load_of(reader, int(latest[warp_id]), columns)
                 yield reader, load, Event(member=reader % self._happens_before.members, clock=int(latest[warp_id]))
 
@@ -252,20 +252,20 @@ class TensorAccesses(OrderListener, Observer):
         return np.resize(reached.reshape(-1, _HALVES), (self._happens_before.warps, _HALVES))
 
     def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
-        operation, row = self._happens_before.operations[work.number], work.row
+        operation, warp = self._happens_before.operations[work.number], work.warp
         span = slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
         if writers[0] == 0:
-            self._require_written(row, slot, bands, columns, f"reads {what} in", operation.statement)
+            self._require_written(warp, slot, bands, columns, f"reads {what} in", operation.statement)
         for number in writers:
             earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
                 continue
-            if earlier.number in self._happens_before.observed[row].operations:
-                self._advise_fence(row, earlier, operation.what, operation.statement)
+            if earlier.number in self._happens_before.observed[warp].operations:
+                self._advise_fence(warp, earlier, operation.what, operation.statement)
                 continue
-            reader = self._access("reader", operation.statement, row, slot, columns)
-            writer = self._access("writer", earlier.statement, earlier.row, slot, columns)
+            reader = self._access("reader", operation.statement, warp, slot, columns)
+            writer = self._access("writer", earlier.statement, earlier.warp, slot, columns)
             self._findings.report(
                 tcgen05.TENSOR_RACE,
                 operation.statement,
@@ -277,18 +277,18 @@ class TensorAccesses(OrderListener, Observer):
         self._used = True
         self.core_reader[slot, bands, span] = operation.number
 
-    def tensor_freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
+    def tensor_freed(self, warp: int, slot: int, columns: range, statement: Statement) -> None:
         """All reads and writes of the columns must happen before."""
-        span, observed = slice(columns.start, columns.stop), self._happens_before.observed[row]
-        free = self._access("accessor", statement, row, slot, columns)
+        span, observed = slice(columns.start, columns.stop), self._happens_before.observed[warp]
+        free = self._access("accessor", statement, warp, slot, columns)
         uses: dict[int, Role] = {int(number): "reader" for number in np.unique(self.core_reader[slot][:, span])}
         uses |= {int(number): "writer" for number in np.unique(self.writer[slot][:, span])}
         for number, role in uses.items():
             earlier = self._happens_before.operations.get(number)
             if earlier is not None and number not in observed.operations:
-                used = self._access(role, earlier.statement, earlier.row, slot, columns)
+                used = self._access(role, earlier.statement, earlier.warp, slot, columns)
                 self._freed_in_use(free, used, "The freeing warp has not waited for it", statement, earlier.cause)
-        for reader, load, event in self._unordered_loads(row, slot, range(_BANDS), columns):
+        for reader, load, event in self._unordered_loads(warp, slot, range(_BANDS), columns):
             used = self._access("reader", load, reader, slot, columns)
             self._against_load(
                 reader, columns, event, partial(self._freed_in_use, free, used, _unordered_load(event), statement)
@@ -310,63 +310,63 @@ class TensorAccesses(OrderListener, Observer):
         )
 
     def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
-        operation, row = self._happens_before.operations[work.number], work.row
-        observed = self._happens_before.observed[row].operations
+        operation, warp = self._happens_before.operations[work.number], work.warp
+        observed = self._happens_before.observed[warp].operations
         for number in np.unique(self.writer[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what == "tcgen05.st" or earlier.number in observed:
                 continue
             self._unfinished(
-                operation, earlier, columns, row, operation.slot, "writer", "writing", "tcgen05.commit of it"
+                operation, earlier, columns, warp, operation.slot, "writer", "writing", "tcgen05.commit of it"
             )
         for number in np.unique(self.core_reader[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._happens_before.operations.get(int(number))
             if earlier is not None and earlier.number not in observed:
                 self._unfinished(
-                    operation, earlier, columns, row, operation.slot, "reader", "reading", "tcgen05.commit of it"
+                    operation, earlier, columns, warp, operation.slot, "reader", "reading", "tcgen05.commit of it"
                 )
-        self.write(operation, row, bands, columns)
+        self.write(operation, warp, bands, columns)
 
-    def tensor_stores_awaited(self, row: int, works: Sequence[AsyncWork]) -> None:
+    def tensor_stores_awaited(self, warp: int, works: Sequence[AsyncWork]) -> None:
         numbers = [work.number for work in works]
-        self._happens_before.observed[row].operations.update(numbers)
-        self._fences.observed[row].update(numbers)
-        self._fences.accessed(row, numbers)
+        self._happens_before.observed[warp].operations.update(numbers)
+        self._fences.observed[warp].update(numbers)
+        self._fences.accessed(warp, numbers)
 
     def _unfinished(
         self,
         operation: AsyncOperation,
         earlier: AsyncOperation,
         columns: range,
-        row: int,
+        warp: int,
         slot: int,
         role: Role,
         doing: str,
         awaited: str,
     ) -> None:
         """An operation overwrites columns that an earlier one (its `role`, what it is `doing`) may still use."""
-        writer = self._access("writer", operation.statement, row, slot, columns)
-        other = self._access(role, earlier.statement, earlier.row, slot, columns)
+        writer = self._access("writer", operation.statement, warp, slot, columns)
+        other = self._access(role, earlier.statement, earlier.warp, slot, columns)
         what = f"overwrites {_named(columns)} while {other} may still be {doing} them"
         missing = f"The issuing warp has not waited for the {awaited}"
         fix = _awaited(awaited, earlier)
-        self._race(writer, other, operation.statement, row, Event(earlier.number), what, missing, fix)
+        self._race(writer, other, operation.statement, warp, Event(earlier.number), what, missing, fix)
 
-    def tensor_read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
-        slot, warp_id = divmod(row, self._happens_before.warps)
+    def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
+        slot, warp_id = divmod(warp, self._happens_before.warps)
         span = slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
         if writers[0] == 0:
-            self._require_written(row, slot, bands, columns, "reads", statement)
+            self._require_written(warp, slot, bands, columns, "reads", statement)
         for number in writers:
             earlier = self._happens_before.operations.get(int(number))
             if earlier is None:
                 continue
-            if earlier.number not in self._happens_before.observed[row].operations:
-                reader = self._access("reader", statement, row, slot, columns)
-                writer = self._access("writer", earlier.statement, earlier.row, slot, columns)
+            if earlier.number not in self._happens_before.observed[warp].operations:
+                reader = self._access("reader", statement, warp, slot, columns)
+                writer = self._access("writer", earlier.statement, earlier.warp, slot, columns)
                 stored = earlier.what == "tcgen05.st"
-                if stored and earlier.row == row:
+                if stored and earlier.warp == warp:
                     self._findings.report(
                         tcgen05.MISSING_TCGEN05_WAIT,
                         statement,
@@ -382,35 +382,35 @@ class TensorAccesses(OrderListener, Observer):
                     reader,
                     writer,
                     statement,
-                    row,
+                    warp,
                     Event(earlier.number),
                     f"reads {_named(columns)} while {writer} may still be writing them",
                     f"The loading warp has not waited for the {awaited}",
                     _awaited(awaited, earlier),
                 )
             else:
-                self._advise_fence(row, earlier, "load", statement)
+                self._advise_fence(warp, earlier, "load", statement)
         self._used = True
         halves = [band % _HALVES for band in bands]
         self.reader_clock[slot, warp_id, halves, span] = PENDING
         self._by_register[slot, warp_id, halves, span] = False
-        self._remember_load(row, PENDING, columns, statement)
+        self._remember_load(warp, PENDING, columns, statement)
 
-    def _remember_load(self, row: int, clock: int, columns: range, statement: Statement) -> None:
-        loads = self._loads.setdefault((row, clock), {})
+    def _remember_load(self, warp: int, clock: int, columns: range, statement: Statement) -> None:
+        loads = self._loads.setdefault((warp, clock), {})
         loads.pop(columns, None)
         loads[columns] = statement
 
-    def _load_of(self, row: int, clock: int, columns: range) -> Statement | None:
+    def _load_of(self, warp: int, clock: int, columns: range) -> Statement | None:
         """The last tcgen05.ld of a warp, in one of its intervals, of any of these columns."""
-        loads = reversed(self._loads.get((row, clock), {}).items())
+        loads = reversed(self._loads.get((warp, clock), {}).items())
         return next((at for each, at in loads if each.start < columns.stop and columns.start < each.stop), None)
 
-    def _advise_fence(self, row: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
+    def _advise_fence(self, warp: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
         """Advice: the manual requires the fence (9.7.16.6.4), some kernels by CuTe and Triton leave it out."""
-        if earlier.number not in self._fences.observed[row]:
-            access = self._findings.access("accessor", statement, row, space="tensor")
-            other = self._findings.access("writer", earlier.statement, earlier.row, space="tensor")
+        if earlier.number not in self._fences.observed[warp]:
+            access = self._findings.access("accessor", statement, warp, space="tensor")
+            other = self._findings.access("writer", earlier.statement, earlier.warp, space="tensor")
             self._findings.report(
                 tcgen05.MISSING_TCGEN05_FENCE,
                 statement,
@@ -419,14 +419,14 @@ class TensorAccesses(OrderListener, Observer):
                 fix="tcgen05.fence::after_thread_sync after the wait",
                 accesses=(access, other),
             )
-        if earlier.number in self._fences.unfenced and earlier.row != row:
-            self._advise_fence_before(row, earlier.row, earlier.statement, what, statement)
+        if earlier.number in self._fences.unfenced and earlier.warp != warp:
+            self._advise_fence_before(warp, earlier.warp, earlier.statement, what, statement)
 
     def _advise_fence_before(
-        self, row: int, other: int | None, at: Statement | None, what: str, statement: Statement
+        self, warp: int, other: int | None, at: Statement | None, what: str, statement: Statement
     ) -> None:
-        """`other` is the row of the warp that misses the fence, after its instruction `at`."""
-        access = self._findings.access("accessor", statement, row, space="tensor")
+        """`other` is the warp that misses the fence, after its instruction `at`."""
+        access = self._findings.access("accessor", statement, warp, space="tensor")
         before = self._findings.access("accessor", at, other, space="tensor")
         self._findings.report(
             tcgen05.MISSING_TCGEN05_FENCE,
@@ -437,41 +437,41 @@ class TensorAccesses(OrderListener, Observer):
             accesses=(access, before),
         )
 
-    def tensor_loads_awaited(self, row: int, loads: Sequence[TensorLoad]) -> None:
-        slot, warp_id = divmod(row, self._happens_before.warps)
+    def tensor_loads_awaited(self, warp: int, loads: Sequence[TensorLoad]) -> None:
+        slot, warp_id = divmod(warp, self._happens_before.warps)
         if self._used:
             self._by_register[slot, warp_id] = False
-        self._loaded(row, loads)
+        self._loaded(warp, loads)
 
-    def tensor_load_used(self, row: int, load: TensorLoad) -> None:
-        slot, warp_id = divmod(row, self._happens_before.warps)
-        self._loaded(row, [load])
+    def tensor_load_used(self, warp: int, load: TensorLoad) -> None:
+        slot, warp_id = divmod(warp, self._happens_before.warps)
+        self._loaded(warp, [load])
         halves, columns = [band % _HALVES for band in load.bands], load.columns
         self._by_register[slot, warp_id, halves, columns.start : columns.stop] = True
 
-    def _loaded(self, row: int, loads: Sequence[TensorLoad]) -> None:
+    def _loaded(self, warp: int, loads: Sequence[TensorLoad]) -> None:
         """A warp has the values of these loads."""
-        slot, warp_id = divmod(row, self._happens_before.warps)
-        clock = self._happens_before.clock(row)
-        if row in self._suspects:
-            self._report_suspects(row, {column for load in loads for column in load.columns})
+        slot, warp_id = divmod(warp, self._happens_before.warps)
+        clock = self._happens_before.clock(warp)
+        if warp in self._suspects:
+            self._report_suspects(warp, {column for load in loads for column in load.columns})
         for load in loads:
             halves, columns = [band % _HALVES for band in load.bands], load.columns
             self.reader_clock[slot, warp_id, halves, columns.start : columns.stop] = clock
-            self._remember_load(row, clock, columns, load.statement)
+            self._remember_load(warp, clock, columns, load.statement)
         if loads:
-            self._fences.accessed(row, [(row, clock)])
+            self._fences.accessed(warp, [(warp, clock)])
 
-    def _report_suspects(self, row: int, used: set[int]) -> None:
+    def _report_suspects(self, warp: int, used: set[int]) -> None:
         """A warp uses what it has loaded from these columns."""
-        suspects = self._suspects.pop(row)
+        suspects = self._suspects.pop(warp)
         for columns, report in suspects:
             if not used.isdisjoint(columns):
                 report()
-        self._suspects[row] = [each for each in suspects if used.isdisjoint(each[0])]
+        self._suspects[warp] = [each for each in suspects if used.isdisjoint(each[0])]
 
     def _require_written(
-        self, row: int, slot: int, bands: Sequence[int], columns: range, verb: str, statement: Statement
+        self, warp: int, slot: int, bands: Sequence[int], columns: range, verb: str, statement: Statement
     ) -> None:
         """Report columns that are uninitialized in all of these bands of a quarter of the lanes.
 
@@ -487,7 +487,7 @@ class TensorAccesses(OrderListener, Observer):
             missing |= unwritten.all(axis=0)
             partly |= unwritten.any(axis=0)
         if (partly & ~missing).any():
-            reader = self._access("reader", statement, row, slot, columns)
+            reader = self._access("reader", statement, warp, slot, columns)
             found = uninitialized.UNINITIALIZED_TENSOR.finding(
                 statement,
                 summary=f"{reader} {verb} TMEM columns in which half the lanes are uninitialized",
@@ -499,7 +499,7 @@ class TensorAccesses(OrderListener, Observer):
             at = np.flatnonzero(missing) + columns.start
             together = len(at) == at[-1] - at[0] + 1
             where = f"columns {at[0]}-{at[-1]}" if together else f"{len(at)} columns from {at[0]} on"
-            reader = self._access("reader", statement, row, slot, range(int(at[0]), int(at[-1]) + 1))
+            reader = self._access("reader", statement, warp, slot, range(int(at[0]), int(at[-1]) + 1))
             self._findings.report(
                 uninitialized.UNINITIALIZED_TENSOR,
                 statement,

@@ -12,12 +12,12 @@ from ptxgen.emulator.observer import Observer
 
 
 class TensorFences(OrderListener, Observer):
-    """What fences before and after synchronization of threads cover, for `rows` warps, `per_cta` of them in a CTA.
+    """What fences before and after synchronization of threads cover, for so many `warps`, `per_cta` of them in a CTA.
 
-    An access is a load (row, interval) or a store (number of the operation).
+    An access is a load (warp, interval) or a store (number of the operation).
     """
 
-    def __init__(self, rows: int, per_cta: int) -> None:
+    def __init__(self, warps: int, per_cta: int) -> None:
         self._per_cta = per_cta
         #: Accesses of each warp since its last synchronization, and those after which it has synchronized without a
         #: tcgen05.fence::before_thread_sync: by warp, and all of them.
@@ -25,37 +25,37 @@ class TensorFences(OrderListener, Observer):
         self._leaked: dict[int, set[object]] = {}
         self.unfenced: set[object] = set()
         #: Operations whose completion the warp's tcgen05 instructions may rely on.
-        self.observed: list[set[int]] = [set() for _ in range(rows)]
+        self.observed: list[set[int]] = [set() for _ in range(warps)]
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
-        for row in (slots[:, None] * self._per_cta + np.arange(self._per_cta)).ravel().tolist():
-            if self.observed[row]:
-                self.observed[row] = set()
+        for warp in (slots[:, None] * self._per_cta + np.arange(self._per_cta)).ravel().tolist():
+            if self.observed[warp]:
+                self.observed[warp] = set()
             if self._fresh or self._leaked:
-                self.before_thread_sync(row)
+                self.before_thread_sync(warp)
 
-    def accessed(self, row: int, accesses: Iterable[object]) -> None:
+    def accessed(self, warp: int, accesses: Iterable[object]) -> None:
         """A warp has waited for its loads or stores."""
-        self._fresh.setdefault(row, set()).update(accesses)
+        self._fresh.setdefault(warp, set()).update(accesses)
 
-    def intervals_end(self, rows: Sequence[int]) -> None:
+    def intervals_end(self, warps: Sequence[int]) -> None:
         """Accesses that no fence has followed are not part of what these warps release."""
         if not self._fresh:
             return
-        for row in self._fresh.keys() & set(rows):
-            fresh = self._fresh.pop(row)
+        for warp in self._fresh.keys() & set(warps):
+            fresh = self._fresh.pop(warp)
             self.unfenced |= fresh
-            self._leaked.setdefault(row, set()).update(fresh)
+            self._leaked.setdefault(warp, set()).update(fresh)
 
-    def retired(self, rows: range, numbers: set[int]) -> None:
-        for row in rows:
-            self.observed[row] -= numbers
+    def retired(self, warps: range, numbers: set[int]) -> None:
+        for warp in warps:
+            self.observed[warp] -= numbers
 
-    def before_thread_sync(self, row: int) -> None:
+    def before_thread_sync(self, warp: int) -> None:
         """tcgen05.fence::before_thread_sync, and commit: the warp's loads and stores come before what it releases."""
-        self._fresh.pop(row, None)
-        self.unfenced -= self._leaked.pop(row, set())
+        self._fresh.pop(warp, None)
+        self.unfenced -= self._leaked.pop(warp, set())
 
-    def after_thread_sync(self, row: int, operations: set[int]) -> None:
+    def after_thread_sync(self, warp: int, operations: set[int]) -> None:
         """tcgen05.fence::after_thread_sync: the warp's tcgen05 instructions come after all that happens before it."""
-        self.observed[row] = set(operations)
+        self.observed[warp] = set(operations)

@@ -26,7 +26,7 @@ class TensorOrder(Observer):
 
     def __init__(self, happens_before: HappensBefore, waits: WaitClocks, fences: TensorFences) -> None:
         self._happens_before, self._waits, self._fences = happens_before, waits, fences
-        #: By slot and thread (row, lane), the operations that its commits wait for and that some warp has not observed.
+        #: By slot and thread (warp, lane), the operations that its commits wait for and some warp has not observed.
         self._issued: dict[int, dict[tuple[int, int | None], list[int]]] = {}
         #: By slot, the warp of each operation and the interval in which that has issued it.
         self._intervals: dict[int, dict[int, tuple[int, int]]] = {}
@@ -40,34 +40,38 @@ class TensorOrder(Observer):
         """An operation of another thread that is ordered before this one precedes it in the pipeline (9.7.16.6.2)."""
         if work.what not in _BY_CORE:
             return
-        issued, thread = self._issued.setdefault(work.slot, {}), (work.row, work.lane)
+        issued, thread = self._issued.setdefault(work.slot, {}), (work.warp, work.lane)
         own, intervals = issued.setdefault(thread, []), self._intervals.setdefault(work.slot, {})
         if len(issued) > 1:
-            own += self._before(work.row, intervals, {number for each in issued.values() for number in each} - set(own))
+            own += self._before(
+                work.warp, intervals, {number for each in issued.values() for number in each} - set(own)
+            )
         own.append(work.number)
-        intervals[work.number] = work.row, self._happens_before.clock(work.row)
+        intervals[work.number] = work.warp, self._happens_before.clock(work.warp)
 
-    def _before(self, row: int, intervals: dict[int, tuple[int, int]], numbers: set[int]) -> list[int]:
+    def _before(self, warp: int, intervals: dict[int, tuple[int, int]], numbers: set[int]) -> list[int]:
         """Those of some operations, of other threads, whose issue is ordered before what a warp issues now.
 
         Between the fences of tcgen05 a flag with relaxed accesses orders too (9.7.16.6.3).
         """
         happens_before = self._happens_before
         operations, members = happens_before.operations, happens_before.members
-        clocks = happens_before.observed[row].for_tensor_memory
+        clocks = happens_before.observed[warp].for_tensor_memory
         found: list[int] = []
         for number in sorted(numbers & operations.keys() & intervals.keys()):
             other, clock = intervals[number]
-            observed = other == row or clocks[other % members] >= clock
-            if observed or happens_before.unfenced_side(row, happens_before.actor(other), clock):
+            observed = other == warp or clocks[other % members] >= clock
+            if observed or happens_before.unfenced_side(warp, happens_before.actor(other), clock):
                 found.append(number)
         return found
 
-    def tensor_committed(self, row: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int) -> None:
+    def tensor_committed(
+        self, warp: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int
+    ) -> None:
         """All earlier operations of the thread are then complete, those of earlier commits too (9.7.16.12.1)."""
-        happens_before, issuer, thread = self._happens_before, commits[0][1].slot, (row, commits[0][1].lane)
-        self._fences.before_thread_sync(row)  # implied
-        given = happens_before.given[signal] = happens_before.release(row)
+        happens_before, issuer, thread = self._happens_before, commits[0][1].slot, (warp, commits[0][1].lane)
+        self._fences.before_thread_sync(warp)  # implied
+        given = happens_before.given[signal] = happens_before.release(warp)
         issued = self._issued.setdefault(issuer, {})
         earlier = [number for number in issued.get(thread, ()) if number in happens_before.operations]
         issued[thread] = earlier
@@ -84,11 +88,11 @@ class TensorOrder(Observer):
                 earlier.append(work.number)  # a wait for this, or a later one, observes its completion
                 given.operations.add(work.number)
 
-    def tensor_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:
-        for row in rows.tolist():
+    def tensor_fence(self, warps: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:
+        for warp in warps.tolist():
             if before:
-                self._fences.before_thread_sync(row)
-                self._happens_before.before_thread_sync(row)
+                self._fences.before_thread_sync(warp)
+                self._happens_before.before_thread_sync(warp)
             else:
-                self._happens_before.after_thread_sync(row, self._waits.unfenced.get(row))
-                self._fences.after_thread_sync(row, self._happens_before.observed[row].operations)
+                self._happens_before.after_thread_sync(warp, self._waits.unfenced.get(warp))
+                self._fences.after_thread_sync(warp, self._happens_before.observed[warp].operations)

@@ -31,7 +31,7 @@ class OperandOverlaps(Observer):
             shared = range(max(read.start, columns.start), min(read.stop, columns.stop))
             if where != slot or not shared or lanes.isdisjoint(bands) or read == columns:
                 continue  # the columns of A itself: .ashift moves its rows
-            issuer = self._findings.access("issuer", work.statement, work.row)
+            issuer = self._findings.access("issuer", work.statement, work.warp)
             self._findings.report(
                 tcgen05.TMEM_OVERLAP,
                 work.statement,

@@ -23,16 +23,16 @@ class PairAllocation(Observer):
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         self._synchronized.difference_update(slots.tolist())
 
-    def cluster_waits(self, row: int, lanes: Lanes, phase: int, statement: Statement) -> None:
-        self._synchronized.add(row // self._happens_before.warps)
+    def cluster_waits(self, warp: int, lanes: Lanes, phase: int, statement: Statement) -> None:
+        self._synchronized.add(warp // self._happens_before.warps)
 
-    def pair_allocates(self, row: int, peer: int, statement: Instruction) -> None:
+    def pair_allocates(self, warp: int, peer: int, statement: Instruction) -> None:
         happens_before = self._happens_before
         first = peer % happens_before.size * happens_before.warps
-        observed = happens_before.clocks[row, first : first + happens_before.warps].any()
-        if observed or row // happens_before.warps in self._synchronized:
+        observed = happens_before.clocks[warp, first : first + happens_before.warps].any()
+        if observed or warp // happens_before.warps in self._synchronized:
             return
-        allocator = self._findings.access("allocator", statement, row)
+        allocator = self._findings.access("allocator", statement, warp)
         self._findings.report(
             tcgen05.PAIR_NOT_STARTED,
             statement,

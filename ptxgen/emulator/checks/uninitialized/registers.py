@@ -99,16 +99,16 @@ class Unwritten:
 
         def watched(g: Group, *rest: Any) -> Any:
             for read in vital:
-                if (g.active & ~read.written[g.rows]).any():
+                if (g.active & ~read.written[g.warps]).any():
                     self._report(read, g, statement)
             for read in list(others):
-                if (g.active & ~read.written[g.rows]).any():
+                if (g.active & ~read.written[g.warps]).any():
                     self._suspect(read, use, g, statement)
                     others.remove(read)  # one report is enough
             if added:
                 adding = g.active & use.if_true(g) if use.if_true is not None else g.active
                 for read in list(added):
-                    if (adding & ~read.written[g.rows]).any():
+                    if (adding & ~read.written[g.warps]).any():
                         self._suspect(read, use, g, statement)
                         added.remove(read)
             result = run(g, *rest)
@@ -129,7 +129,7 @@ class Unwritten:
 
         def watched(g: Group) -> Any:
             for read in reads:
-                if (g.active & ~read.written[g.rows]).any():
+                if (g.active & ~read.written[g.warps]).any():
                     self._report(read, g, statement)
             return guard(g)
 
@@ -146,7 +146,7 @@ class Unwritten:
         self._taint.begin()
 
     def _found(self, read: _Read, g: Group, statement: Statement, rule: str) -> Finding:
-        lanes = g.active & ~read.written[g.rows]
+        lanes = g.active & ~read.written[g.warps]
         position = int(lanes.any(axis=1).argmax())
         bits = int(bits_of(lanes[position]))
         reader = self._machine.findings.access("reader", statement, int(g.indices[position]), lanes=bits, space="reg")

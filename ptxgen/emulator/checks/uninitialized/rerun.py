@@ -1,7 +1,7 @@
 """Reruns with perturbed memory: whether the result depends on undefined values that a launch has read.
 
 Correct kernels read uninitialized memory and registers, or memory that a copy is overwriting, and discard the
-values: an MMA takes more rows than a small tile has, a warp transposes the scale factors of a whole tile whose edge
+values: an MMA takes more warps than a small tile has, a warp transposes the scale factors of a whole tile whose edge
 is missing (DeepGEMM), copies that only warm the L2 cache all write to a buffer that is never read (CUTLASS).
 No rule about the accesses distinguishes such a kernel from one that uses the values. So the launch is repeated with
 other bytes there. If it ends alike with the same global memory, the values are not used.

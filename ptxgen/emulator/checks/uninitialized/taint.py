@@ -98,7 +98,7 @@ class Taint:
             return None
         made = np.ones((g.size, 32, 1), np.bool_)
         for each in sources:
-            made &= defined[each][g.rows].all(axis=2, keepdims=True)
+            made &= defined[each][g.warps].all(axis=2, keepdims=True)
         return made if use.lanes is None else made[:, use.lanes]
 
     @staticmethod
@@ -108,12 +108,12 @@ class Taint:
         for quarter, sources in enumerate(quarters):
             for register, number in sources:
                 if register in defined:
-                    made[..., quarter] &= defined[register][g.rows][..., number]
+                    made[..., quarter] &= defined[register][g.warps][..., number]
         return made
 
     def _require_whole(self, registers: Sequence[int], lanes: NDArray[np.bool_], g: Group) -> None:
         """If some of these lanes are tainted, the taint has reached a use."""
         assert self._defined is not None
         for each in registers:
-            if (lanes & ~self._defined[each][g.rows].all(axis=2)).any():
+            if (lanes & ~self._defined[each][g.warps].all(axis=2)).any():
                 self._suspects.registers_may_matter = True

@@ -37,21 +37,21 @@ def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> B
         require_whole_warps(g, statement)
         places, wanted = g.full(destination(g)), g.full(columns(g))
         passing = np.ones((g.size, 32), np.bool_)
-        for row in g.indices.tolist() if op.cta_group == 2 else ():
-            slot = int(machine.row_slot[row])
-            peer = next(each for each in slots_of(machine, row, 2) if each != slot)
-            machine.events.pair_allocates(row, peer, statement)
+        for warp in g.indices.tolist() if op.cta_group == 2 else ():
+            slot = int(machine.cta_slot[warp])
+            peer = next(each for each in slots_of(machine, warp, 2) if each != slot)
+            machine.events.pair_allocates(warp, peer, statement)
 
         def served(position: int) -> bool:
-            row = int(g.indices[position])
+            warp = int(g.indices[position])
             lanes = g.active[position]
-            slots = slots_of(machine, row, op.cta_group)
+            slots = slots_of(machine, warp, op.cta_group)
             size = COLUMNS if op.exclusive else int(wanted[position, lanes][0])
-            column = machine.tensor.allocate(slots, int(machine.row_slot[row]), row, size, statement)
+            column = machine.tensor.allocate(slots, int(machine.cta_slot[warp]), warp, size, statement)
             if column is None:
                 return False
-            _advise_size(machine, int(machine.row_slot[row]), size, statement)
-            _write_address(machine, row, int(places[position, lanes][0]), op.space, column, statement)
+            _advise_size(machine, int(machine.cta_slot[warp]), size, statement)
+            _write_address(machine, warp, int(places[position, lanes][0]), op.space, column, statement)
             machine.wake(("tmem", slots[0]))
             return True
 
@@ -59,7 +59,7 @@ def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> B
         waiting = [position for position in range(g.size) if not served(position)]
         waiting = [position for position in waiting if not served(position)]
         passing[waiting] = False
-        return lambda row: ("tmem", slots_of(machine, row, op.cta_group)[0]), None if passing.all() else passing
+        return lambda warp: ("tmem", slots_of(machine, warp, op.cta_group)[0]), None if passing.all() else passing
 
     return run
 
@@ -78,14 +78,14 @@ def _advise_size(machine: Machine, slot: int, size: int, statement: syntax.Instr
 
 
 def _write_address(
-    machine: Machine, row: int, place: int, space: str | None, column: int, statement: syntax.Instruction
+    machine: Machine, warp: int, place: int, space: str | None, column: int, statement: syntax.Instruction
 ) -> None:
     """Write the address of an allocation to the CTA's shared memory."""
-    slot, offset = machine.clusters.locate(row, place, space)
+    slot, offset = machine.clusters.locate(warp, place, space)
     machine.shared.require(offset, 4, 4, "tcgen05.alloc")
     machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
     mask = np.array([0xF << offset % GRANULE], np.uint16)
-    machine.events.shared_stored(row, np.array([offset // GRANULE]), mask, statement)
+    machine.events.shared_stored(warp, np.array([offset // GRANULE]), mask, statement)
     machine.effects += 1
 
 
@@ -99,30 +99,30 @@ def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) 
         require_whole_warps(g, statement)
         places, wanted = g.full(address(g)), g.full(columns(g))
         passing = np.ones((g.size, 32), np.bool_)
-        for position, row in enumerate(g.indices):
-            row = int(row)
+        for position, warp in enumerate(g.indices):
+            warp = int(warp)
             lanes = g.active[position]
-            slot = int(machine.row_slot[row])
+            slot = int(machine.cta_slot[warp])
             pair = _pair(machine, slot, op.cta_group)
             place, size = int(places[position, lanes][0]), int(wanted[position, lanes][0])
             size = COLUMNS if op.exclusive else size
             column = place & 0xFFFF
-            if row not in machine.tensor.freeing:
-                machine.tensor.free(slot, place, size, statement, row % machine.warps_per_cta)
-                machine.events.tensor_freed(row, slot, range(column, column + size), statement)
+            if warp not in machine.tensor.freeing:
+                machine.tensor.free(slot, place, size, statement, warp % machine.warps_per_cta)
+                machine.events.tensor_freed(warp, slot, range(column, column + size), statement)
                 machine.effects += 1
                 machine.wake(("tmem", pair[0]))
         # Only now: the peer may be one of these warps, and warps that are not held yet cannot be woken.
-        for position, row in enumerate(g.indices):
-            row = int(row)
-            pair = _pair(machine, int(machine.row_slot[row]), op.cta_group)
+        for position, warp in enumerate(g.indices):
+            warp = int(warp)
+            pair = _pair(machine, int(machine.cta_slot[warp]), op.cta_group)
             column = int(places[position, g.active[position]][0]) & 0xFFFF
             if machine.timeline.schedule != "eager" and any(column in machine.tensor.sizes[each] for each in pair):
-                machine.tensor.freeing.add(row)
+                machine.tensor.freeing.add(warp)
                 passing[position] = False
             else:
-                machine.tensor.freeing.discard(row)
-        return lambda row: ("tmem", _pair(machine, int(machine.row_slot[row]), op.cta_group)[0]), (
+                machine.tensor.freeing.discard(warp)
+        return lambda warp: ("tmem", _pair(machine, int(machine.cta_slot[warp]), op.cta_group)[0]), (
             None if passing.all() else passing
         )
 
@@ -137,6 +137,6 @@ def _pair(machine: Machine, slot: int, cta_group: int) -> Sequence[int]:
 def relinquish(op: tcgen05.relinquish_alloc_permit, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
-        g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True
+        g.machine.tensor.relinquished[g.machine.cta_slot[g.indices]] = True
 
     return run

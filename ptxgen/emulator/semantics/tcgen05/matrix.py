@@ -91,15 +91,15 @@ def mma(op: _Mma, binder: Binder, statement: syntax.Instruction) -> Callable[[Gr
 
     def run(g: Group) -> None:
         advise_one_lane(g, readers["d"](g), statement)
-        for row, lane, given in each(g, *(reader(g) for reader in readers.values())):
-            _issue(g.machine, row, lane, statement, form, dict(zip(readers, given, strict=True)), scale_input)
+        for warp, lane, given in each(g, *(reader(g) for reader in readers.values())):
+            _issue(g.machine, warp, lane, statement, form, dict(zip(readers, given, strict=True)), scale_input)
 
     return run
 
 
 def _issue(
     machine: Machine,
-    row: int,
+    warp: int,
     lane: int,
     statement: syntax.Instruction,
     form: Form,
@@ -109,7 +109,7 @@ def _issue(
     shape = shape_of(given["idesc"], form)
     if shape.dense_k == 96:
         require_k96(machine, "K 96")
-    slots = slots_of(machine, row, form.cta_group)
+    slots = slots_of(machine, warp, form.cta_group)
     zeroed, shift = zero_columns(given["mask"], shape) if "mask" in given else (None, 0)
     call = Call(
         statement=statement,
@@ -133,8 +133,8 @@ def _issue(
         call = replace(call, scale_a=_scale_place(call.scale_a), scale_b=_scale_place(call.scale_b))
     spans = _tensor_reads(call)
     _require_cells(machine, call, spans)
-    issuer, pipe = int(machine.row_slot[row]), pipe_of(machine, row, form.cta_group)
-    work = machine.issue("tcgen05.mma", statement, issuer, row, lane, pipe=pipe)
+    issuer, pipe = int(machine.cta_slot[warp]), pipe_of(machine, warp, form.cta_group)
+    work = machine.issue("tcgen05.mma", statement, issuer, warp, lane, pipe=pipe)
     if machine.events.observes("tensor_written"):
         _emit_accesses(machine, work, call, spans)
 
@@ -248,7 +248,7 @@ def _emit_accesses(
         for parts, type in ((call.a, shape.idesc.a_type), (call.b, shape.idesc.b_type)):
             if parts:
                 part = parts[index]
-                events.work_reads_shared(work, [work.row], slot, part.touched, shape.data_bytes(type), part.swizzle)
+                events.work_reads_shared(work, [work.warp], slot, part.touched, shape.data_bytes(type), part.swizzle)
         for what, bands, _, columns in spans:
             events.tensor_operand_read(work, slot, bands, columns, what)
         bands = shape.bands(call.d[0])

@@ -67,15 +67,15 @@ def _cells(op: _Load | _Store, packed: bool, count: int) -> tuple[str, Cells]:
 
 
 def _reach(
-    machine: Machine, row: int, place: int, shape: str, cells: Cells, statement: syntax.Instruction
+    machine: Machine, warp: int, place: int, shape: str, cells: Cells, statement: syntax.Instruction
 ) -> tuple[int, int]:
     """The lane and column at which a warp's load or store begins. Raises MemoryFault where the warp may not reach."""
-    warp_id = row % machine.warps_per_cta
+    warp_id = warp % machine.warps_per_cta
     lane, column = split_address(place)
     quarter = WARP_LANES * (warp_id % 4)
     starts = (0,) if shape == "32x32b" else (0, 16)
     if LANES <= lane < 2 * LANES:  # a pair's second CTA, by the rows of D: fact tmem-lane-field
-        access = machine.findings.access("accessor", statement, row, space="tensor", address=place)
+        access = machine.findings.access("accessor", statement, warp, space="tensor", address=place)
         machine.findings.report(
             tcgen05_checks.TMEM_LANE_RIGHTS,
             statement,
@@ -97,7 +97,7 @@ def _reach(
     start = quarter + (lane & 31)
     lanes, _ = cells
     machine.tensor.require(
-        int(machine.row_slot[row]),
+        int(machine.cta_slot[warp]),
         range(start + int(lanes.min()), start + int(lanes.max()) + 1),
         _span(cells, column),
         statement.opcode.partition(".sync")[0],
@@ -134,23 +134,23 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
         machine = g.machine
         require_whole_warps(g, statement)
         places = g.full(address(g))
-        for position, row in enumerate(g.indices):
-            row = int(row)
+        for position, warp in enumerate(g.indices):
+            warp = int(warp)
             active = g.active[position]
             place = int(places[position, active][0])
-            lane, column = _reach(machine, row, place, shape, cells, statement)
+            lane, column = _reach(machine, warp, place, shape, cells, statement)
             span = _span(cells, column)
             if machine.events.observes("tensor_read"):
-                machine.events.tensor_read(row, bands_of(cells[0] + lane), span, statement)
+                machine.events.tensor_read(warp, bands_of(cells[0] + lane), span, statement)
             at = cells[0] + lane, cells[1] + column
-            _submit_load(machine, row, at, span, written, fetch, active, statement)
+            _submit_load(machine, warp, at, span, written, fetch, active, statement)
 
     return run
 
 
 def _submit_load(
     machine: Machine,
-    row: int,
+    warp: int,
     cells: Cells,
     span: range,
     written: list[Register],
@@ -159,27 +159,27 @@ def _submit_load(
     statement: syntax.Instruction,
 ) -> None:
     """Bring cells into registers; until they arrive the registers hold poison."""
-    slot = int(machine.row_slot[row])
+    slot = int(machine.cta_slot[warp])
     registers = [machine.registers[each.index] for each in written]
-    for stored in machine.transfers.stores.get(row, ()):  # fact tmem-store-then-load
+    for stored in machine.transfers.stores.get(warp, ()):  # fact tmem-store-then-load
         stored.complete()
     for register in registers:
-        register[row][active] = POISON
+        register[warp][active] = POISON
 
     def complete() -> None:
         if pending.done:
             return
         words = fetch(machine.tensor.cells[slot][cells])
         for index, register in enumerate(registers):
-            register[row][active] = words[active, index]
+            register[warp][active] = words[active, index]
         pending.done = True
-        machine.wake(("tcgen05.wait", row))
+        machine.wake(("tcgen05.wait", warp))
 
     numbers = frozenset(each.index for each in written)
     pending = TensorLoad(numbers, statement, bands_of(cells[0]), span, complete)
-    machine.transfers.loads.setdefault(row, []).append(pending)
-    pipe = ("tensor load", row)
-    work = machine.issue("tcgen05.ld", statement, slot, row, active, pipe=pipe)
+    machine.transfers.loads.setdefault(warp, []).append(pending)
+    pipe = ("tensor load", warp)
+    work = machine.issue("tcgen05.ld", statement, slot, warp, active, pipe=pipe)
     machine.submit(slot, statement, complete, pipe=pipe, works=[work])
 
 
@@ -219,12 +219,12 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
         words = np.stack([g.full(source(g)).astype(np.uint32, copy=False) for source in sources], axis=-1)
         if op.unpack:
             words = np.stack([words & np.uint32(0xFFFF), words >> np.uint32(16)], axis=-1)
-        for position, row in enumerate(g.indices):
-            row = int(row)
+        for position, warp in enumerate(g.indices):
+            warp = int(warp)
             place = int(places[position, g.active[position]][0])
-            lane, column = _reach(machine, row, place, shape, cells, statement)
-            slot, pipe = int(machine.row_slot[row]), ("tensor store", row)
-            work = machine.issue("tcgen05.st", statement, slot, row, g.active[position], pipe=pipe)
+            lane, column = _reach(machine, warp, place, shape, cells, statement)
+            slot, pipe = int(machine.cta_slot[warp]), ("tensor store", warp)
+            work = machine.issue("tcgen05.st", statement, slot, warp, g.active[position], pipe=pipe)
             if machine.events.observes("tensor_stored"):
                 machine.events.tensor_stored(work, bands_of(cells[0] + lane), _span(cells, column))
             at = cells[0] + lane, cells[1] + column
@@ -234,17 +234,17 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
 
 
 def _submit_store(machine: Machine, work: AsyncWork, cells: Cells, words: NDArray[np.uint32]) -> None:
-    slot, row = work.slot, work.row
+    slot, warp = work.slot, work.warp
 
     def complete() -> None:
         if store.done:
             return
         machine.tensor.cells[slot][cells] = words
         store.done = True
-        machine.wake(("tcgen05.wait", row))
+        machine.wake(("tcgen05.wait", warp))
 
     store = TensorStore(work, complete)
-    machine.transfers.stores.setdefault(row, []).append(store)
+    machine.transfers.stores.setdefault(warp, []).append(store)
     machine.submit(slot, work.statement, complete, pipe=work.pipe, works=[work])
 
 
@@ -256,18 +256,18 @@ def wait(op: tcgen05.wait, binder: Binder, statement: syntax.Instruction) -> Blo
         machine = g.machine
         passing = np.ones((g.size, 32), np.bool_)
         require_whole_warps(g, statement)
-        for position, row in enumerate(g.indices):
-            row = int(row)
+        for position, warp in enumerate(g.indices):
+            warp = int(warp)
             transfers = machine.transfers
-            awaited = (transfers.loads if op.what == "ld" else transfers.stores).get(row, [])
+            awaited = (transfers.loads if op.what == "ld" else transfers.stores).get(warp, [])
             if not all(each.done for each in awaited):
                 passing[position] = False
             elif op.what == "ld":
-                machine.events.tensor_loads_awaited(row, transfers.loads.pop(row, []))
+                machine.events.tensor_loads_awaited(warp, transfers.loads.pop(warp, []))
             else:
-                stores = transfers.stores.pop(row, [])
-                machine.events.tensor_stores_awaited(row, [each.work for each in stores])
-        return lambda row: ("tcgen05.wait", row), None if passing.all() else passing
+                stores = transfers.stores.pop(warp, [])
+                machine.events.tensor_stores_awaited(warp, [each.work for each in stores])
+        return lambda warp: ("tcgen05.wait", warp), None if passing.all() else passing
 
     return run
 
@@ -286,17 +286,17 @@ def copy(op: tcgen05.cp, binder: Binder, statement: syntax.Instruction) -> Plain
     def run(g: Group) -> None:
         machine = g.machine
         advise_one_lane(g, address(g), statement)
-        for row, thread, (place, value) in each(g, address(g), descriptor(g)):
+        for warp, thread, (place, value) in each(g, address(g), descriptor(g)):
             advise_version(machine, value, statement)
             source = shared_matrix(value, "k", rows, bits // 8, 8, machine.shared.size)
-            _submit_copy(machine, row, thread, op.cta_group, source, lanes, place, bits // 32, element, statement)
+            _submit_copy(machine, warp, thread, op.cta_group, source, lanes, place, bits // 32, element, statement)
 
     return run
 
 
 def _submit_copy(
     machine: Machine,
-    row: int,
+    warp: int,
     thread: int,
     cta_group: int,
     source: SharedMatrix,
@@ -307,17 +307,17 @@ def _submit_copy(
     statement: syntax.Instruction,
 ) -> None:
     """Elements of 4 and 6 bits are expanded to bytes of their own."""
-    issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
+    issuer, slots = int(machine.cta_slot[warp]), slots_of(machine, warp, cta_group)
     lane, column = split_address(place)
     span = range(column, column + width)
     for slot in slots:
         machine.tensor.require(slot, range(int(lanes.min()) + lane, int(lanes.max()) + lane + 1), span, "tcgen05.cp")
-    pipe, events = pipe_of(machine, row, cta_group), machine.events
-    work = machine.issue("tcgen05.cp", statement, issuer, row, thread, pipe=pipe)
+    pipe, events = pipe_of(machine, warp, cta_group), machine.events
+    work = machine.issue("tcgen05.cp", statement, issuer, warp, thread, pipe=pipe)
     if events.observes("tensor_written"):
         bands, bytes_read = bands_of(lanes + lane), np.uint16((1 << 2 * element) - 1)
         for slot in slots:
-            events.work_reads_shared(work, [row], slot, source.touched, bytes_read, source.swizzle)
+            events.work_reads_shared(work, [warp], slot, source.touched, bytes_read, source.swizzle)
             events.tensor_written(work, slot, bands, span)
 
     def execute() -> None:
@@ -335,17 +335,17 @@ def shift(op: tcgen05.shift, binder: Binder, statement: syntax.Instruction) -> P
 
     def run(g: Group) -> None:
         advise_one_lane(g, address(g), statement)
-        for row, thread, (place,) in each(g, address(g)):
-            _submit_shift(g.machine, row, thread, op.cta_group, place, statement)
+        for warp, thread, (place,) in each(g, address(g)):
+            _submit_shift(g.machine, warp, thread, op.cta_group, place, statement)
 
     return run
 
 
 def _submit_shift(
-    machine: Machine, row: int, thread: int, cta_group: int, place: int, statement: syntax.Instruction
+    machine: Machine, warp: int, thread: int, cta_group: int, place: int, statement: syntax.Instruction
 ) -> None:
     """All four quarters move, whichever lane the address has (fact shift-direction)."""
-    issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
+    issuer, slots = int(machine.cta_slot[warp]), slots_of(machine, warp, cta_group)
     lane, column = split_address(place)
     if lane % WARP_LANES:
         raise MemoryFault(
@@ -357,8 +357,8 @@ def _submit_shift(
     span, bands = range(column, column + _SHIFT_COLUMNS), bands_of(range(LANES))
     for slot in slots:
         machine.tensor.require(slot, range(LANES), span, "tcgen05.shift")
-    pipe, events = pipe_of(machine, row, cta_group), machine.events
-    work = machine.issue("tcgen05.shift", statement, issuer, row, thread, pipe=pipe)
+    pipe, events = pipe_of(machine, warp, cta_group), machine.events
+    work = machine.issue("tcgen05.shift", statement, issuer, warp, thread, pipe=pipe)
     for slot in slots:
         events.tensor_operand_read(work, slot, bands, span, "rows")
         events.tensor_written(work, slot, bands, span)

@@ -24,22 +24,22 @@ def commit(op: tcgen05.commit, binder: Binder, statement: syntax.Instruction) ->
     def run(g: Group) -> None:
         machine = g.machine
         advise_one_lane(g, address(g), statement)
-        for row, lane, (place, chosen) in each(g, address(g), mask(g) if mask is not None else 0):
-            slot, offset = _commit_place(machine, row, place, op.space, statement)
+        for warp, lane, (place, chosen) in each(g, address(g), mask(g) if mask is not None else 0):
+            slot, offset = _commit_place(machine, warp, place, op.space, statement)
             slots = machine.clusters.multicast(slot, chosen) if mask is not None else [slot]
-            _arrive_when_done(machine, row, lane, op.cta_group, [(each, offset) for each in slots], statement)
+            _arrive_when_done(machine, warp, lane, op.cta_group, [(each, offset) for each in slots], statement)
 
     return run
 
 
 def _commit_place(
-    machine: Machine, row: int, place: int, space: str | None, statement: syntax.Instruction
+    machine: Machine, warp: int, place: int, space: str | None, statement: syntax.Instruction
 ) -> tuple[int, int]:
     """The mbarrier's slot and offset. A shared address as a generic one works too: UTCBAR takes its low 32 bits (ptxas
     13.5).
     """
     if space is None and place < 1 << 32:
-        access = machine.findings.access("issuer", statement, row, space="shared", address=place & 0xFFFFFF)
+        access = machine.findings.access("issuer", statement, warp, space="shared", address=place & 0xFFFFFF)
         machine.findings.report(
             memory.GENERIC_SHARED_ADDRESS,
             statement,
@@ -48,24 +48,24 @@ def _commit_place(
             accesses=(access,),
         )
         space = "shared::cluster"
-    return machine.clusters.locate(row, place, space)
+    return machine.clusters.locate(warp, place, space)
 
 
 def _arrive_when_done(
     machine: Machine,
-    row: int,
+    warp: int,
     lane: int,
     cta_group: int,
     places: list[tuple[int, int]],
     statement: syntax.Instruction,
 ) -> None:
     """Arrive on the mbarriers at (slot, offset) when the earlier operations of the warp's CTA are done."""
-    issuer = int(machine.row_slot[row])
+    issuer = int(machine.cta_slot[warp])
     signal = Signal(statement, 0)
-    barriers = [(slot, machine.promise(slot, offset, row, signal)) for slot, offset in places]
-    pipe = pipe_of(machine, row, cta_group)
-    commits = [(slot, machine.issue("tcgen05.commit", statement, issuer, row, lane, pipe=pipe)) for slot, _ in places]
-    machine.events.tensor_committed(row, signal, commits, places[0][1])
+    barriers = [(slot, machine.promise(slot, offset, warp, signal)) for slot, offset in places]
+    pipe = pipe_of(machine, warp, cta_group)
+    commits = [(slot, machine.issue("tcgen05.commit", statement, issuer, warp, lane, pipe=pipe)) for slot, _ in places]
+    machine.events.tensor_committed(warp, signal, commits, places[0][1])
 
     def arrive() -> None:
         for slot, barrier in barriers:

@@ -17,12 +17,12 @@ from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 
 
-def slots_of(machine: Machine, row: int, cta_group: int) -> Sequence[int]:
-    """The slots of an operation that warp `row` issues, the even CTA first.
+def slots_of(machine: Machine, warp: int, cta_group: int) -> Sequence[int]:
+    """The slots of an operation that `warp` issues, the even CTA first.
 
     Raises MemoryFault where there is no pair, or the peer has ended.
     """
-    slot = int(machine.row_slot[row])
+    slot = int(machine.cta_slot[warp])
     if cta_group == 1:
         return (slot,)
     pair = machine.clusters.pair(slot)
@@ -36,9 +36,9 @@ def slots_of(machine: Machine, row: int, cta_group: int) -> Sequence[int]:
     return pair
 
 
-def pipe_of(machine: Machine, row: int, cta_group: int) -> tuple[str, int]:
+def pipe_of(machine: Machine, warp: int, cta_group: int) -> tuple[str, int]:
     """The queue in which the tensor core's operations of a CTA, or of a pair, run in the order of their issue."""
-    slot = int(machine.row_slot[row])
+    slot = int(machine.cta_slot[warp])
     return "tensor core", slot if cta_group == 1 else machine.clusters.pair(slot)[0]
 
 
