@@ -120,7 +120,8 @@ class CtaBarriers:
             lanes = active[position].copy()
             machine.events.barrier_arrives(*key, warp, lanes, operation.statement, waits=waits, threads=threads)
             barrier.arrive(warp, lanes, reduction, position, waits=waits)
-            barrier.operation = operation
+            if waits:
+                barrier.operation = operation
             self._try(key)  # warp by warp: those after the last expected one begin anew
         self._warps.refresh(group.indices)
 
@@ -181,9 +182,10 @@ class CtaBarriers:
         count = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived)
         if barrier.threads is not None:
             for warp in {arrival.warp for arrival in barrier.arrived}:
-                here = int(self._machine.present[warp].sum())
-                arrived = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived if arrival.warp == warp)
-                count += (32 - here) * -(-arrived // max(here, 1))
+                times = np.sum([arrival.lanes for arrival in barrier.arrived if arrival.warp == warp], axis=0)
+                # Lanes that have exited since they arrived are not missing.
+                missing = ~self._machine.present[warp] & (times == 0)
+                count += int(missing.sum() * times.max())
         return count
 
 

@@ -134,3 +134,16 @@ def test_a_barrier_that_misses_arrivals() -> None:
     report, _ = run(body, 64)
     assert report.status == "deadlock"
     assert "barrier 4 never completes: 32 of 96 threads have arrived" in report.findings[0].message
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_warp_may_exit_after_it_arrived(schedule: Any) -> None:
+    """What it has counted as when it arrived it counts as still, whoever else is yet to come."""
+    body = "setp.eq.u32 %p, %w, 0; @%p bra take; {} bar.arrive 1, 128; bra end; take: bar.sync 1, 128; end:"
+    for seed in range(3):
+        report, _ = run(body.format(""), 128, schedule=schedule, seed=seed)
+        assert (report.status, codes(report)) == ("ok", []), report.summary()
+        report, _ = run(body.format("setp.eq.u32 %p, %w, 3;\n@%p bra end;\n"), 128, schedule=schedule, seed=seed)
+        assert (report.status, codes(report)) == ("deadlock", ["deadlock"]), report.summary()
+        assert "96 of 128 threads" in report.findings[0].message
+        assert "bar.sync" in str(report.findings[0].instruction)
