@@ -242,6 +242,9 @@ class Observer:
     ) -> None:
         """Lanes of a warp find a phase of an mbarrier ended, with scope .cta or .cluster; register `result` says so."""
 
+    def grid_released(self, warps: NDArray[np.int64]) -> None:
+        """Warps have executed griddepcontrol.launch_dependents."""
+
     def grids_waited(self, warps: NDArray[np.int64]) -> None:
         """Warps have waited for the grids before by griddepcontrol.wait."""
 

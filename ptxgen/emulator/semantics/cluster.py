@@ -111,6 +111,7 @@ def dependent_grids(op: cluster.griddepcontrol, binder: Binder, statement: synta
         else:
             machine.released.update(machine.cta_number[machine.cta_slot[g.indices]].tolist())
             machine.releases = True
+            machine.events.grid_released(g.indices)
         return None, None
 
     return run

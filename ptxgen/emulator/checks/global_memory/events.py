@@ -136,6 +136,11 @@ class GlobalEvents:
         """A name of an event that stays its own when events are forgotten; `settle` takes it."""
         return self._before + event
 
+    @property
+    def next_stamp(self) -> int:
+        """The stamp of the next event."""
+        return self.stamp(self._used)
+
     def settle(self, stamp: int, clock: int) -> None:
         """A warp has waited for one of its copies: it completes in this interval."""
         if stamp >= self._before:

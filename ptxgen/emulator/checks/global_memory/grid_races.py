@@ -2,11 +2,12 @@
 
 A grid that begins before the one before it has ended may touch what that one stores or reads only after
 griddepcontrol.wait, by the thread itself or by one whose wait it has observed. Strong accesses, and reductions by
-copies, do not race with each other.
+copies, do not race with each other. A wait does not order ld.global.nc (8.1, 9.7.9.9): compilers may move it before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.observer import Events as LaunchEvents
 from ptxgen.emulator.observer import Observer
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -33,6 +34,9 @@ class GridRaces(Observer):
         #: Those of the grid before, and of the grid that may begin before this one has ended.
         self.before: GlobalEvents | None = None
         self.after: GlobalEvents | None = None
+        self._previous: GridRaces | None = None
+        #: By CTA that has executed griddepcontrol.launch_dependents: the first of its events that may come after that.
+        self._released: dict[int, int] = {}
         #: Warps that have waited for the grids before, by `HappensBefore.actors`, and in which of their intervals.
         self._waited: dict[int, int] = {}
         #: Those, and others that have observed it.
@@ -42,6 +46,16 @@ class GridRaces(Observer):
         earlier = before.find(GridRaces)
         if earlier is not None:
             self.before, earlier.after = earlier._events, self._events
+            self._previous = earlier
+
+    def grid_released(self, warps: NDArray[np.int64]) -> None:
+        for actor in self._happens_before.actors(warps).tolist():
+            self._released.setdefault(actor // self._happens_before.warps, self._events.next_stamp)
+
+    def _is_released(self, event: int) -> bool:
+        """Whether the next grid may have begun at an event: its CTA has allowed that before."""
+        first = self._released.get(int(self._events.actor[event]) // self._happens_before.warps)
+        return first is not None and self._events.stamp(event) >= first
 
     def grids_waited(self, warps: NDArray[np.int64]) -> None:
         """Warps have waited for the grids before."""
@@ -105,6 +119,12 @@ class GridRaces(Observer):
                     address = other.where(inside, int(events[0]))
                     self._report(other, warp, events, which, what, statement, address, adds=adds)
 
+    def _read_only(self, events: Sequence[int], statement: Statement) -> list[int]:
+        """Those of these events of the previous grid that may come while a read-only load is performed."""
+        if self._previous is None or not isinstance(statement, Instruction) or ".nc" not in statement.opcode:
+            return []
+        return [event for event in events if self._previous._is_released(event)]
+
     def _report(
         self,
         other: GlobalEvents,
@@ -120,12 +140,26 @@ class GridRaces(Observer):
         """A warp's access touches the bytes of these events; one that `adds`, as atomic operations do, does not
         conflict with reductions."""
         racing = [event for event in events.tolist() if not (adds and other.adds(event))]
-        if not racing or (which == "before" and self._has_waited(warp)):
+        waited = which == "before" and self._has_waited(warp)
+        if waited:
+            racing = self._read_only(racing, statement)
+        if not racing:
             return
         earlier = other.kind_of(racing[0])
         found = self._findings.access(role_of(what), statement, warp, space="global", address=address)
         party = self._findings.access(role_of(earlier.what), earlier.statement, space="global", address=address)
         place = found.place or "global memory"
+        if waited:
+            self._findings.report(
+                races.NC_LOAD,
+                statement,
+                summary=f"{found} reads {place}, which {party} of the previous grid writes after its "
+                "griddepcontrol.launch_dependents",
+                rule="The read-only path is not coherent, and griddepcontrol.wait does not order it: the load may be "
+                "performed before the wait",
+                accesses=(found, party),
+            )
+            return
         if which == "before":
             order, fix = "previous", f"griddepcontrol.wait before line {statement.line}"
         else:

@@ -169,9 +169,10 @@ NC_LOAD = _check(
     code="nc-load",
     title="read-only load of written memory",
     section="9.7.9.9",
-    rule="ld.global.nc may read only what no thread writes during the kernel.",
-    why="It goes through the texture path, which is not coherent: no barrier or fence orders it after a store. nvcc "
-    "chooses it for `const __restrict__` and __ldg.",
+    rule="ld.global.nc may read only what no thread writes during the kernel; with programmatic dependent launch "
+    "(`launch_overlapping`) nor what the previous grid writes after griddepcontrol.launch_dependents.",
+    why="It goes through the texture path, which is not coherent: no barrier, fence or griddepcontrol.wait orders it "
+    "after a store. nvcc chooses it for `const __restrict__` and __ldg.",
     fix="ld.global without .nc",
     example="st.global.u32 [%data], %value;\nbar.sync 0;\n"
     "ld.global.nc.u32 %other, [%data];      // fixed: ld.global.u32 %other, [%data];",

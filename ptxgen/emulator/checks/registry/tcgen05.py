@@ -184,7 +184,8 @@ PAIR_NOT_STARTED = _check(
     section="9.7.16.7.1",
     rule="A CTA should synchronize with its peer before tcgen05.alloc.cta_group::2, which works in both CTAs.",
     why="The manual lets a warp of each CTA perform the allocation together and does not say what happens to one whose "
-    "peer has not started. CUTLASS and Triton put a barrier of the cluster before it (triton-lang/triton#10735).",
+    "peer has not started. CUTLASS and Triton put a barrier of the cluster before it (triton-lang/triton#10735). On "
+    "a B300 the launch is reported to fail where a CTA frees before its peer has allocated (NVIDIA/cutlass#3435).",
     fix="barrier.cluster.arrive and .wait before the allocation; the one that publishes mbarriers will do",
     example="// fixed: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
     "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 64;",

@@ -71,13 +71,13 @@ RELAXED = {"strong load", "strong store", "atom", "red"}
 ADDING = RELAXED | {"bulk reduction", "tensor reduction"}
 
 
-def found(first: str, second: str, schedule: Any) -> set[str]:
-    """What is told of a grid that does the second while that which does the first may still run."""
+def found(first: str, second: str, schedule: Any, release: str = RELEASE) -> set[str]:
+    """The findings for a grid that does the second while that which does the first may still run."""
     device = Emulator("sm_100a", schedule)
     array = device.array(np.arange(1000, 1256, dtype=np.uint32))
     tensormap = TensorMap.tiled("u32", array.address, [64], [0], [64]).encode()
     parameters = ".param .u64 a, .param .align 64 .b8 map[128]"
-    bodies = HEAD.replace("{}", "4000") + RELEASE + first, HEAD.replace("{}", "99") + second
+    bodies = HEAD.replace("{}", "4000") + release + first, HEAD.replace("{}", "99") + second
     kernels = [Kernel.from_ptx(module(body + " ret;", parameters)) for body in bodies]
     reports = device.launch_overlapping([Launch(each, 1, 64, [array, tensormap]) for each in kernels])
     assert all(each.status in ("ok", "findings") for each in reports), [each.summary() for each in reports]
@@ -95,11 +95,19 @@ def race(first: str, second: str) -> bool:
 def test_forms_of_access(first: str, schedule: Any) -> None:
     """Every form against a store and a load, in either order, and with a wait."""
     forms = READS | WRITES
-    for other in ("store", "load", "red", "tensor reduction"):
+    for other in ("store", "load", "load.nc", "red", "tensor reduction"):
         for one, two in ((first, other), (other, first)):
             expected = {"grid-race"} if race(one, two) else set()
             assert found(forms[one], forms[two], schedule) == expected, (one, two)
-            assert found(forms[one], WAIT + forms[two], schedule) == set(), (one, two)
+            stale = {"nc-load"} if two == "load.nc" and one in WRITES else set()
+            assert found(forms[one], WAIT + forms[two], schedule) == stale, (one, two)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("write", WRITES)
+def test_read_only_loads_of_what_was_written_before_the_release(write: str, schedule: Any) -> None:
+    """The next grid begins after that."""
+    assert found(WRITES[write] + RELEASE, WAIT + READS["load.nc"], schedule, release="") == set()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
