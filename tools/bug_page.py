@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.bugs import BUGS, FAMILIES
-from tests.bugs.bug import MARK, SCHEDULES, WRONG, Bug
+from tests.bugs.bug import MARK, REBUILT, SCHEDULES, WRONG, Bug
 
 PAGE = Path(__file__).parents[1] / "docs" / "bugs.md"
 #: Whose report the page shows.
@@ -22,6 +22,7 @@ wrong.** {every} are reported by a single launch under any schedule (`eager`, `l
 the happens-before order of accesses, not from luck. {shown} need some seeds of `random`, which starves pollers, tears
 vector accesses and leaves lanes apart. {errors} are errors: wrong by the manual or on hardware. {advice} are advice:
 required by the manual, but omitted by some compilers. The fixed kernel next to each is clean under all schedules.
+{rebuilt} more ("rebuilt") are other forms of the same bugs, in kernels of other shapes.
 
 By tracker: {trackers}.
 
@@ -41,16 +42,18 @@ rule, its section of the PTX ISA, and the fix.
 def page() -> str:
     """The text of the page."""
     example = next(bug for bug in BUGS if bug.name == EXAMPLE)
-    every = sum(list(bug.schedules) == list(SCHEDULES) for bug in BUGS)
-    errors = sum(bug.severity == "error" for bug in BUGS)
+    shipped = [bug for bug in BUGS if bug.source != REBUILT]
+    every = sum(list(bug.schedules) == list(SCHEDULES) for bug in shipped)
+    errors = sum(bug.severity == "error" for bug in shipped)
     head = _HEAD.format(
-        count=len(BUGS),
-        projects=len({_project(bug) for bug in BUGS}),
+        count=len(shipped),
+        projects=len({_project(bug) for bug in shipped}),
         every=every,
-        shown=len(BUGS) - every,
+        shown=len(shipped) - every,
         errors=errors,
-        advice=len(BUGS) - errors,
-        trackers=", ".join(_trackers()),
+        advice=len(shipped) - errors,
+        rebuilt=len(BUGS) - len(shipped),
+        trackers=", ".join(_trackers(shipped)),
         example=_report(example),
         name=EXAMPLE,
     )
@@ -61,9 +64,9 @@ def _project(bug: Bug) -> str:
     return bug.source.partition("#")[0]
 
 
-def _trackers() -> Iterator[str]:
+def _trackers(bugs: Sequence[Bug]) -> Iterator[str]:
     """The bugs of each tracker, most first."""
-    counts = Counter(map(_project, BUGS))
+    counts = Counter(map(_project, bugs))
     for project, count in counts.most_common():
         if count >= _LEAST:
             yield f"{project} {count}"
@@ -81,14 +84,18 @@ def _report(bug: Bug) -> str:
     else:
         report = next((each for each, _ in outcomes if each.findings), outcomes[0][0])
         said = "\n".join(str(finding) for finding in report.findings)
-    return f"[{bug.source}]({bug.url}): {bug.what}.\n\n" + "".join(f"    {line}\n" for line in said.splitlines())
+    return f"{_source(bug)}: {bug.what}.\n\n" + "".join(f"    {line}\n" for line in said.splitlines())
 
 
 def _family(family: str, bugs: list[Bug]) -> Iterator[str]:
     yield f"\n## {family}\n\n| what went wrong | project | ptxgen reports | at |\n|---|---|---|---|\n"
     for bug in bugs:
         what = f"{bug.what} ({bug.note})" if bug.note else bug.what
-        yield f"| {what} | [{bug.source}]({bug.url}) | {_code(bug)} | `{_instruction(bug)}` |\n"
+        yield f"| {what} | {_source(bug)} | {_code(bug)} | `{_instruction(bug)}` |\n"
+
+
+def _source(bug: Bug) -> str:
+    return f"[{bug.source}]({bug.url})" if bug.url else bug.source
 
 
 def _code(bug: Bug) -> str:
@@ -110,6 +117,8 @@ def main(arguments: list[str]) -> None:
         PAGE.write_text(page())
     for bug in BUGS:
         if bug.name in arguments:
+            if bug.before:
+                print("The grid before:", bug.before, "This one:", sep="\n")
             print(bug.ptx, _report(bug), sep="\n")
 
 

@@ -9,6 +9,7 @@ from tests.bugs import (
     global_memory,
     lanes,
     mbarriers,
+    pairs,
     polling,
     proxies,
     registers,
@@ -33,6 +34,7 @@ FAMILIES: dict[str, list[Bug]] = {
     "Global memory": global_memory.BUGS,
     "Polling and convergence": polling.BUGS,
     "Clusters": clusters.BUGS,
+    "Pairs of CTAs": pairs.BUGS,
     "Registers": registers.BUGS,
 }
 BUGS = [bug for bugs in FAMILIES.values() for bug in bugs]

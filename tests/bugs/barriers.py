@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 BUGS = [
     Bug(
@@ -190,6 +190,78 @@ IO:
     setp.lt.u32 %p1, %r0, 3;
     @%p1 bra IO;
 END:
+""",
+    ),
+    Bug(
+        name="barrier-with-a-count-at-two-sites-of-a-warp",
+        source=REBUILT,
+        what="half the lanes of each warp reach bar.sync 1, 64 in one branch, half in the other",
+        code="divergent-warp",
+        block=64,
+        ptx="""
+    setp.ge.u32 %p0, %lane, 16;
+    @%p0 bra B1;
+-    bar.sync 1, 64; // <--
+    add.u32 %r0, %lane, 1;
+    bra J;
+B1:
+-    bar.sync 1, 64; // <--
+    add.u32 %r0, %lane, 2;
+J:
++    bar.sync 1, 64;
+""",
+    ),
+    Bug(
+        name="barrier-arrived-at-by-half-a-warp",
+        source=REBUILT,
+        what="half the lanes of the producer warp return before bar.arrive",
+        code="divergent-warp",
+        also=("deadlock", "barrier-shared"),
+        block=64,
+        ptx="""
+    setp.ne.u32 %p1, %warp, 0;
+    @%p1 bra B2;
+    setp.ge.u32 %p0, %lane, 16;
+-    @%p0 bra E;
+    bar.arrive 1, 64; // <--
+    bra E;
+B2:
+    bar.sync 1, 64; // <--
+E:
+""",
+    ),
+    Bug(
+        name="barrier-with-two-counts",
+        source=REBUILT,
+        what="one site of a barrier names 96 threads, the other 128: whoever comes last waits forever",
+        code="deadlock",
+        also=("barrier-shared", "barrier-mismatch"),
+        ptx="""
+    setp.ne.u32 %p1, %warp, 0;
+    @%p1 bra B2;
+    bar.sync 1, 128; // <--
+    bra E;
+B2:
+-    bar.sync 1, 96; // <--
++    bar.sync 1, 128;
+E:
+""",
+    ),
+    Bug(
+        name="barrier-without-one-of-its-producers",
+        source=REBUILT,
+        what="of three producer warps that the barrier counts one returns early; the others arrive and exit",
+        code="deadlock",
+        ptx="""
+    setp.eq.u32 %p1, %warp, 0;
+    @%p1 bra L;
+-    setp.eq.u32 %p2, %warp, 3;
+-    @%p2 bra E;
+    bar.arrive 1, 128;
+    bra E;
+L:
+    bar.sync 1, 128; // <--
+E:
 """,
     ),
 ]

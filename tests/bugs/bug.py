@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ptxgen import Kernel
 from ptxgen.descriptors import TensorMap
-from ptxgen.device import LaunchReport
+from ptxgen.device import Launch, LaunchReport
 from ptxgen.device.report import Severity
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.engines.timeline import Schedule
@@ -19,6 +19,8 @@ from ptxgen.emulator.engines.timeline import Schedule
 SCHEDULES: Sequence[Schedule] = ("eager", "late", "random")
 #: The code of bugs that only show as a wrong result.
 WRONG = "wrong-result"
+#: The source of another form of a bug of a project, in a kernel of another shape.
+REBUILT = "rebuilt"
 #: Ends a line at which the finding is expected.
 MARK = "// <--"
 #: Bytes of the array `data`, and rows and columns of the bf16 matrix `matrix` with its tensormap `map`.
@@ -53,7 +55,7 @@ START = """\
 class Bug:
     """A bug of a project, and what ptxgen must say of it.
 
-    `source` is `owner/repository#number` of the issue or pull request, `what` says in a line what was wrong there. Of
+    `source` is `owner/repository#number` of the issue or pull request, or REBUILT; `what` says what was wrong there. Of
     the lines of `ptx`, the body of a kernel, those that begin with `-` are in the bug alone and those with `+` in its
     right twin alone. Lines of the bug end in MARK: at one of them `code` is reported, with `severity`.
     """
@@ -69,6 +71,8 @@ class Bug:
     cluster: int | None = None
     target: str = "sm_90a"
     directives: str = ""
+    #: The body of a kernel whose grid may still run when this one begins (programmatic dependent launch).
+    before: str = ""
     #: Codes of the same severity that may come with it.
     also: Sequence[str] = ()
     #: How it is known, where not from the thread itself.
@@ -80,15 +84,20 @@ class Bug:
 
     @property
     def url(self) -> str:
-        """Where the bug was reported or fixed."""
+        """Where the bug was reported or fixed; empty if it is REBUILT."""
+        if self.source == REBUILT:
+            return ""
         return "https://github.com/" + self.source.replace("#", "/issues/")
 
     def text(self, *, right: bool) -> str:
         """The PTX of the bug, or of its right twin."""
+        return self._kernel(self.ptx, right=right)
+
+    def _kernel(self, body: str, *, right: bool) -> str:
         skipped, kept = ("-", "+") if right else ("+", "-")
         lines = [
             " " + line[1:] if line.startswith(kept) else line
-            for line in self.ptx.strip("\n").splitlines()
+            for line in body.strip("\n").splitlines()
             if not line.startswith(skipped)
         ]
         head = f".version 9.0\n.target {self.target}\n.address_size 64\n" + START.replace("DIRECTIVES", self.directives)
@@ -109,14 +118,26 @@ class Bug:
         matrix = emulator.array(np.arange(ROWS * COLUMNS, dtype=np.uint16).reshape(ROWS, COLUMNS) & 0x3FFF)
         tensormap = TensorMap.tiled("bf16", matrix, (COLUMNS, ROWS), (2 * COLUMNS,), (COLUMNS, 8))
         data = emulator.array(np.zeros(DATA // 4, np.uint32))
-        kernel = Kernel.from_ptx(self.text(right=right))
-        report = emulator.launch(kernel, self.grid, self.block, [data, matrix, tensormap], cluster=self.cluster)
-        return report, data.numpy()
+        bodies = [self.before, self.ptx] if self.before else [self.ptx]
+        reports = emulator.launch_overlapping(
+            [
+                Launch(
+                    Kernel.from_ptx(self._kernel(body, right=right)),
+                    self.grid,
+                    self.block,
+                    [data, matrix, tensormap],
+                    cluster=self.cluster,
+                )
+                for body in bodies
+            ]
+        )
+        # Of a race of two grids either may be the one whose access comes second.
+        return next((each for each in reports if each.findings), reports[-1]), data.numpy()
 
 
 def problem(bug: Bug) -> str:
     """What is wrong with an entry itself; empty if nothing is."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", bug.source):
+    if bug.source != REBUILT and not re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", bug.source):
         return f"source {bug.source!r} is not owner/repository#number"
     if bug.text(right=True) == bug.text(right=False):
         return "the right twin is the same kernel"

@@ -109,4 +109,45 @@ GO:
 END:
 """,
     ),
+    Bug(
+        name="read-only-load-of-the-previous-grid",
+        source="ggml-org/llama.cpp#24030",
+        what="`__restrict__` makes read-only loads, which may pass the wait for the previous kernel (PDL): races",
+        code="nc-load",
+        before="""
+    griddepcontrol.launch_dependents;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %thread;
+""",
+        ptx="""
+    griddepcontrol.wait;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+-    ld.global.nc.u32 %r0, [%rd0]; // <--
++    ld.global.u32 %r0, [%rd0];
+    add.u32 %r0, %r0, 1;
+    st.global.u32 [%rd0+1024], %r0;
+""",
+    ),
+    Bug(
+        name="no-wait-for-the-previous-grid",
+        source="ggml-org/llama.cpp#23690",
+        what="a new kernel is launched as a programmatic dependent (PDL) and does not wait: garbled output",
+        code="grid-race",
+        before="""
+    griddepcontrol.launch_dependents;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %thread;
+""",
+        ptx="""
++    griddepcontrol.wait;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    ld.global.u32 %r0, [%rd0]; // <--
+    add.u32 %r0, %r0, 1;
+    st.global.u32 [%rd0+1024], %r0;
+""",
+    ),
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
+MULTICAST = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+COPY = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
 LOAD = "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes"
 
 BUGS = [
@@ -240,6 +242,268 @@ WAIT:
     ld.shared.u32 %r3, [%r2+384]; // <--
     ld.shared.u32 %r3, [%r2+512]; // <--
     ld.shared.u32 %r3, [%r2+640]; // <--
+END:
+""",
+    ),
+    Bug(
+        name="multicast-ring-without-the-peers-release",
+        source=REBUILT,
+        what="the leader refills both CTAs by multicast once its own consumer has released the stage",
+        code="mbarrier-round-behind",
+        also=("shared-race",),
+        block=64,
+        grid=2,
+        cluster=2,
+        ptx=f"""
+    .shared .align 128 .b8 stage[256];
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+-    @%thread0 mbarrier.init.shared.b64 [empty], 1;
++    @%thread0 mbarrier.init.shared.b64 [empty], 2;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.b16 %rs0, 3;
+    mov.u32 %r0, 0;
+    mov.u32 %r5, empty;
+    mapa.shared::cluster.u32 %r6, %r5, 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra CONSUME;
+    @!%lane0 bra END;
+    setp.ne.u32 %p4, %rank, 0;
+PRODUCE:
+    and.b32 %r1, %r0, 1;
+    xor.b32 %r2, %r1, 1;
+    @%p4 bra EXPECT;
+RELEASED:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [empty], %r2; // <--
+    @!%done bra RELEASED;
+EXPECT:
+    @%p4 bra PEER;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
+    {MULTICAST} [stage], [%data], 256, [full], %rs0;
+    bra NEXT;
+PEER:
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 256; // <--
+WAITFULL:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], %r1; // <--
+    @!%done bra WAITFULL;
+NEXT:
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra PRODUCE;
+    bra END;
+CONSUME:
+    and.b32 %r1, %r0, 1;
+FULL:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], %r1; // <--
+    @!%done bra FULL;
+    ld.shared.u32 %r4, [stage];
+    fence.proxy.async.shared::cta;
+    bar.warp.sync 0xffffffff;
+-    setp.ne.u32 %p5, %rank, 0;
+-    @%p5 bra SKIP;
+    @%lane0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6]; // <--
+SKIP:
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra CONSUME;
+END:
+    bar.warp.sync 0xffffffff;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+""",
+    ),
+    Bug(
+        name="ring-released-by-one-of-two-warpgroups",
+        source=REBUILT,
+        what="two consumer warpgroups share a stage, but the empty mbarrier counts one of them",
+        code="mbarrier-round-behind",
+        block=288,
+        ptx=f"""
+    .shared .align 128 .b8 stage[256];
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+-    @%thread0 mbarrier.init.shared.b64 [empty], 128;
++    @%thread0 mbarrier.init.shared.b64 [empty], 256;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    mov.u32 %r0, 0;
+    setp.ge.u32 %p0, %warp, 8;
+    @!%p0 bra CONSUME;
+    @!%lane0 bra END;
+PRODUCE:
+    and.b32 %r1, %r0, 1;
+    xor.b32 %r2, %r1, 1;
+RELEASED:
+    mbarrier.try_wait.parity.shared.b64 %done, [empty], %r2; // <--
+    @!%done bra RELEASED;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
+    {COPY} [stage], [%data], 256, [full]; // <--
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra PRODUCE;
+    bra END;
+CONSUME:
+    and.b32 %r1, %r0, 1;
+FULL:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], %r1; // <--
+    @!%done bra FULL;
+    fence.proxy.async.shared::cta;
+-    setp.ge.u32 %p3, %warp, 4;
+-    @%p3 bra SKIP;
+    mbarrier.arrive.shared.b64 _, [empty];
+SKIP:
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra CONSUME;
+END:
+""",
+    ),
+    Bug(
+        name="ring-with-a-reader-that-releases-nothing",
+        source=REBUILT,
+        what="a third warp waits for the full mbarrier, and the empty one does not count it",
+        code="mbarrier-round-behind",
+        ptx="""
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+-    @%thread0 mbarrier.init.shared.b64 [empty], 2;
++    @%thread0 mbarrier.init.shared.b64 [empty], 3;
+    bar.sync 0;
+    mov.u32 %r0, 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra CONSUME;
+PRODUCE:
+    and.b32 %r1, %r0, 1;
+    xor.b32 %r2, %r1, 1;
+RELEASED:
+    mbarrier.try_wait.parity.shared.b64 %done, [empty], %r2;
+    @!%done bra RELEASED;
+    @%lane0 mbarrier.arrive.shared.b64 _, [full];
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra PRODUCE;
+    bra END;
+CONSUME:
+    and.b32 %r1, %r0, 1;
+FULL:
+    mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %done, [full], %r1, 0x989680; // <--
+    @%done bra GOT;
+    bra FULL;
+GOT:
+    bar.warp.sync 0xffffffff;
+-    setp.eq.u32 %p2, %warp, 3;
+-    @%p2 bra SKIP;
+    @%lane0 mbarrier.arrive.shared.b64 _, [empty];
+SKIP:
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra CONSUME;
+END:
+""",
+    ),
+    Bug(
+        name="ring-whose-stage-is-released-twice",
+        source=REBUILT,
+        what="two consumers release a stage whose empty mbarrier expects one arrival: its phase completes twice",
+        code="deadlock",
+        also=("mbarrier-round-behind", "mbarrier-split"),
+        block=96,
+        ptx="""
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+-    @%thread0 mbarrier.init.shared.b64 [empty], 1;
++    @%thread0 mbarrier.init.shared.b64 [empty], 2;
+    bar.sync 0;
+    mov.u32 %r0, 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra CONSUME;
+PRODUCE:
+    and.b32 %r1, %r0, 1;
+    @%lane0 mbarrier.arrive.shared.b64 _, [full];
+RELEASED:
+    mbarrier.test_wait.parity.shared.b64 %done, [empty], %r1; // <--
+    @!%done bra RELEASED;
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra PRODUCE;
+    bra END;
+CONSUME:
+    and.b32 %r1, %r0, 1;
+FULL:
+    mbarrier.test_wait.parity.shared.b64 %done, [full], %r1; // <--
+    @!%done bra FULL;
+    bar.warp.sync 0xffffffff;
+    @%lane0 mbarrier.arrive.shared.b64 _, [empty]; // <--
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra CONSUME;
+END:
+""",
+    ),
+    Bug(
+        name="mbarrier-counts-127-of-128",
+        source=REBUILT,
+        what="128 threads arrive where the mbarrier expects 127: the last one counts for the next phase",
+        code="mbarrier-split",
+        block=160,
+        ptx="""
+    .shared .align 8 .b64 ready;
+-    @%thread0 mbarrier.init.shared.b64 [ready], 127;
++    @%thread0 mbarrier.init.shared.b64 [ready], 128;
+    bar.sync 0;
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra WAIT;
+    mbarrier.arrive.shared.b64 _, [ready]; // <--
+    bra END;
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;
+    @!%done bra WAIT;
+END:
+""",
+    ),
+    Bug(
+        name="ring-counts-127-of-128",
+        source=REBUILT,
+        what="the same in a ring: the stage is free before its last reader has released it",
+        code="mbarrier-split",
+        also=("mbarrier-round-behind", "shared-race"),
+        block=160,
+        ptx="""
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+-    @%thread0 mbarrier.init.shared.b64 [empty], 127;
++    @%thread0 mbarrier.init.shared.b64 [empty], 128;
+    bar.sync 0;
+    mov.u32 %r0, 0;
+    setp.lt.u32 %p0, %warp, 4;
+    @%p0 bra CONSUME;
+PRODUCE:
+    and.b32 %r1, %r0, 1;
+    xor.b32 %r2, %r1, 1;
+RELEASED:
+    mbarrier.try_wait.parity.shared.b64 %done, [empty], %r2; // <--
+    @!%done bra RELEASED;
+    @%lane0 mbarrier.arrive.shared.b64 _, [full];
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra PRODUCE;
+    bra END;
+CONSUME:
+    and.b32 %r1, %r0, 1;
+FULL:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], %r1; // <--
+    @!%done bra FULL;
+    mbarrier.arrive.shared.b64 _, [empty]; // <--
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 4;
+    @%p1 bra CONSUME;
 END:
 """,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 BUGS = [
     Bug(
@@ -122,6 +122,138 @@ END:
 PRODUCER:
     setmaxnreg.dec.sync.aligned.u32 24;
 END:
+""",
+    ),
+    Bug(
+        name="setmaxnreg-three-of-four-warps",
+        source=REBUILT,
+        what="three of the four producer warps execute setmaxnreg, the spare one goes to the end",
+        code="setmaxnreg-warpgroup",
+        block=256,
+        directives=".maxntid 256 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+-    setp.eq.u32 %p1, %warp, 3;
+-    @%p1 bra END;
+    setmaxnreg.dec.sync.aligned.u32 40; // <--
+    bra END;
+CONSUMER:
+    setmaxnreg.dec.sync.aligned.u32 216;
+END:
+    bar.sync 0;
+""",
+    ),
+    Bug(
+        name="setmaxnreg-in-the-loop-with-another-count",
+        source=REBUILT,
+        what="the persistent loop raises the registers again, beyond what the producers gave back",
+        code="setmaxnreg-budget",
+        also=("deadlock",),
+        block=384,
+        directives=".maxntid 384 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+    setmaxnreg.dec.sync.aligned.u32 24;
+    bra END;
+CONSUMER:
+    mov.u32 %r0, 0;
+-LOOP:
+    setmaxnreg.inc.sync.aligned.u32 240; // <--
++LOOP:
+    add.u32 %r0, %r0, 1;
+-    setmaxnreg.inc.sync.aligned.u32 248; // <--
+    setp.lt.u32 %p1, %r0, 2;
+    @%p1 bra LOOP;
+END:
+    bar.sync 0;
+""",
+    ),
+    Bug(
+        name="setmaxnreg-twice-with-a-wrong-sum",
+        source=REBUILT,
+        what="the producers take registers back that the consumers already hold",
+        code="setmaxnreg-budget",
+        also=("deadlock",),
+        block=384,
+        directives=".maxntid 384 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    bar.sync 1, 128;
+-    setmaxnreg.inc.sync.aligned.u32 104; // <--
++    setmaxnreg.dec.sync.aligned.u32 32;
+    bra END;
+CONSUMER:
+    setmaxnreg.inc.sync.aligned.u32 232; // <--
+END:
+    bar.sync 0;
+""",
+    ),
+    Bug(
+        name="setmaxnreg-dec-raises",
+        source=REBUILT,
+        what="setmaxnreg.dec names more registers than the launch gives",
+        code="setmaxnreg-direction",
+        also=("deadlock",),
+        block=384,
+        directives=".maxntid 384 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+-    setmaxnreg.dec.sync.aligned.u32 200; // <--
++    setmaxnreg.dec.sync.aligned.u32 40;
+    bra END;
+CONSUMER:
+    bar.sync 1, 256;
+END:
+    bar.sync 0;
+""",
+    ),
+    Bug(
+        name="setmaxnreg-by-one-lane",
+        source=REBUILT,
+        what="setmaxnreg is under the predicate of the elected lane",
+        code="divergent-warp",
+        block=384,
+        directives=".maxntid 384 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+-    @%lane0 setmaxnreg.dec.sync.aligned.u32 40; // <--
++    setmaxnreg.dec.sync.aligned.u32 40;
+    bra END;
+CONSUMER:
+    setmaxnreg.inc.sync.aligned.u32 232;
+END:
+    bar.sync 0;
+""",
+    ),
+    Bug(
+        name="setmaxnreg-by-another-sequence",
+        source=REBUILT,
+        what="three warps of the warpgroup lower their registers twice, the fourth once",
+        code="setmaxnreg-warpgroup",
+        block=384,
+        directives=".maxntid 384 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+    setp.eq.u32 %p1, %warp, 0;
+    @%p1 bra W0;
+-    setmaxnreg.dec.sync.aligned.u32 40;
+-    setmaxnreg.dec.sync.aligned.u32 24; // <--
++    setmaxnreg.dec.sync.aligned.u32 40;
+    bra END;
+W0:
+    setmaxnreg.dec.sync.aligned.u32 40;
+    bra END;
+CONSUMER:
+    setmaxnreg.inc.sync.aligned.u32 232;
+END:
+    bar.sync 0;
 """,
     ),
 ]
