@@ -17,6 +17,10 @@ def main() -> None:
         from ptxgen.cli.main import main
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    if os.environ.get("_PTXGEN_COMPLETE") == "complete_bash":
+        from ptxgen.cli.common import bash
+
+        bash.complete(main)
     main()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
@@ -38,10 +38,23 @@ def settings(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
         except (ValueError, LookupError, OSError):
             continue
     name, equals, value = incomplete.partition("=")
-    if not equals:
-        return [(f"{each}=", option["help"]) for each, option in options.items() if each.startswith(name)]
-    choices = options.get(name, {}).get("choices", ())
-    return [(f"{name}={each}", "") for each in map(str, choices) if each and each.startswith(value)]
+    if equals:
+        return [(f"{name}={each}", "") for each in _values(options.get(name, {})) if each.startswith(value)]
+    found = {each: option for each, option in options.items() if each.startswith(name)}
+    made = [(f"{each}=", option["help"]) for each, option in found.items()]
+    if len(found) == 1:  # the values too: behind a single word, shells put a space
+        made += [(f"{each}={value}", "") for each, option in found.items() for value in _values(option)]
+    return made
+
+
+def _values(option: Mapping[str, Any]) -> list[str]:
+    """What an option of a kernel can be, as `--set` takes it."""
+    if "range" in option:
+        first, last, step = option["range"]
+        return [str(each) for each in range(first, last + 1, step)]
+    return [
+        str(each).lower() if isinstance(each, bool) else str(each) for each in option.get("choices", ()) if each != ""
+    ]
 
 
 def types(incomplete: str) -> list[str]:

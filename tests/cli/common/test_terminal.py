@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -177,7 +178,12 @@ def test_assemble_as_json(cli: Cli, tmp_path: Path) -> None:
         ("ptxgen explain shared-r", ["shared-race"]),
         ("ptxgen kernels modular-k", ["modular-k8"]),
         ("ptxgen run blackwell/clc --set st", ["stages="]),
-        ("ptxgen run blackwell/clc --set epilogue=", ["epilogue=tma", "epilogue=direct"]),
+        ("ptxgen run blackwell/clc --set epilogue=", ["tma", "direct"]),
+        ("ptxgen run blackwell/clc --set=epilogue=t", ["tma"]),
+        ("ptxgen run hopper-1 --set st", ["stages=", "stages=24"]),
+        ("ptxgen run hopper-1 --set stages=2", ["2", "20", "24"]),
+        ("ptxgen run hopper-1 --set alpha=", ["false", "true"]),
+        ("ptxgen run --dtype=e4", ["e4m3"]),
         ("ptxgen run mine#none --set st", []),
         ("ptxgen sweep blackwell/clc st", ["stages="]),
         ("ptxgen run --schedule l", ["late"]),
@@ -190,10 +196,10 @@ def test_assemble_as_json(cli: Cli, tmp_path: Path) -> None:
     ],
 )
 def test_completion(line: str, expected: list[str]) -> None:
-    words = line.split(" ")
+    words = [each for word in line.split(" ") for each in re.split("(=)", word) if each or not word]
     made = subprocess.run(
         [sys.executable, "-m", "ptxgen"],
-        env=environment(_PTXGEN_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1)),
+        env=environment(_PTXGEN_COMPLETE="complete_bash", COMP_WORDS="\n".join(words), COMP_CWORD=str(len(words) - 1)),
         capture_output=True,
         text=True,
         check=False,
