@@ -48,6 +48,14 @@ class WorkError(RuntimeError):
     """Work on an item failed, and left no exception that can be raised again: its worker died, for one."""
 
 
+def require_workers(jobs: int | None, dask: str | None) -> None:
+    """Raises ExecutorError for what an executor cannot be made of, whatever cluster answers."""
+    if jobs is not None and jobs < 0:
+        raise ExecutorError(f"the number of processes must be 0 or more, not {jobs}")
+    if dask is not None:
+        _distributed()
+
+
 @dataclass(frozen=True)
 class Outcome(Generic[Item, Value]):
     """What became of an item: its value, or `error`. `name` is what messages call the item."""
@@ -80,8 +88,7 @@ class Executor:
     """
 
     def __init__(self, jobs: int | None = None, dask: str | None = None) -> None:
-        if jobs is not None and jobs < 0:
-            raise ExecutorError(f"the number of processes must be 0 or more, not {jobs}")
+        require_workers(jobs, dask)
         self._workers: list[_Worker] = []
         self._close: Callable[[], object] = bool
         self._running: dict[Future[_Done], tuple[int, _Worker]] = {}
@@ -383,12 +390,17 @@ def _call_alone(function: Callable[[Any], object], item: object) -> _Done:
         return _call(function, item)
 
 
-def _dask_workers(address: str) -> tuple[list[_Worker], Callable[[], object]]:
-    """The workers of a cluster, one for each of its processes, and how to leave it. Raises ExecutorError."""
+def _distributed() -> Any:
+    """Dask's module. Raises ExecutorError."""
     try:
-        distributed = importlib.import_module("distributed")
+        return importlib.import_module("distributed")
     except ImportError as error:
         raise ExecutorError(f"Dask is not installed ({error}); install it with: pip install 'ptxgen[dask]'") from error
+
+
+def _dask_workers(address: str) -> tuple[list[_Worker], Callable[[], object]]:
+    """The workers of a cluster, one for each of its processes, and how to leave it. Raises ExecutorError."""
+    distributed = _distributed()
     try:
         distributed.comm.get_address_host_port(address, strict=True)
         client = distributed.Client(address, timeout=_ANSWER, set_as_default=False)

@@ -208,6 +208,12 @@ class GemmJob:
         per_batch = inputs + self.m * self.n * (3 * c + 1 + source)
         return self.problem.batches * per_batch + BLOCK * (8 * BLOCK * 6 + 4 * 8 * self.k)
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the arrays of a result, before there is one."""
+        lines, line = self.problem.extents("c")
+        return {**{name: self.reference.shape(name) for name in ("a", "b")}, "c": (self.problem.batches * lines, line)}
+
     def run(self, device: Device, *, text: str | None = None) -> GemmResult:
         """Launch on a device and compare. `text` replaces the plan's PTX, for trying an edited kernel.
 

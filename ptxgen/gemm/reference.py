@@ -66,6 +66,10 @@ class Reference:
     def _combination(self) -> LinearCombination:
         return self.problem.plan.epilogue.combination
 
+    def shape(self, which: Matrix) -> tuple[int, int]:
+        """The shape of `lines`."""
+        return self.problem.batches * self.problem.extents(which)[0], self.problem.leading(which)
+
     def lines(self, which: Matrix) -> np.ndarray:
         """A matrix as it lies in memory: lines with their gaps, shape [batches · lines, leading dimension]."""
         problem = self.problem

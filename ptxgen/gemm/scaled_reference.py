@@ -67,12 +67,18 @@ class ScaledReference(Reference):
         """The scales of A and B in blocks, as bytes."""
         return tuple(pack(each) for each in self.row_scales)
 
+    def shape(self, which: Matrix) -> tuple[int, int]:
+        """The shape of `lines`."""
+        lines, leading = super().shape(which)
+        operand = self.problem.plan.a if which == "a" else self.problem.plan.b
+        return lines, leading * operand.type.bits // 8
+
     def lines(self, which: Matrix) -> np.ndarray:
         """A or B as it lies in memory: bytes of lines with their gaps."""
-        problem, operand = self.problem, self.problem.plan.a if which == "a" else self.problem.plan.b
+        operand = self.problem.plan.a if which == "a" else self.problem.plan.b
         values = self.inputs[0 if which == "a" else 1]
         data = pack_elements(values if operand.major == "k" else np.ascontiguousarray(values.T), operand.dtype)
-        made = np.full((data.shape[0], problem.leading(which) * operand.type.bits // 8), _GAP, np.uint8)
+        made = np.full(self.shape(which), _GAP, np.uint8)
         made[:, : data.shape[1]] = data
         return made
 

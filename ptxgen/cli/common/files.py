@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +51,17 @@ def write_output(path: str, data: bytes) -> None:
         Path(path).write_bytes(data)
     except OSError as error:
         raise InputError(f"cannot write {path}: {reason(error)}") from None
+
+
+def require_writable(path: str) -> None:
+    """Raises InputError for a file that cannot be written later: better before the work than behind it."""
+    file = Path(path)
+    if not file.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {file.parent}")
+    if file.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise InputError(f"cannot write {path}: permission denied")
 
 
 def known_target(target: str | None) -> str | None:

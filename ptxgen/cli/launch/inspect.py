@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ptxgen.cli.common.files import require_writable
 from ptxgen.cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,11 +61,14 @@ class Inspection:
         made = cls(lines, trace, shows, whys)
         if not asked:
             return made
+        for each in shows:
+            _require_words(each)
+        for path in (trace, lines):
+            if path is not None and path != "-":
+                require_writable(path)
         from ptxgen.emulator.observers import LineCounts, Provenance, Trace
         from ptxgen.emulator.observers.trace import require_perfetto
 
-        for each in shows:
-            _require_words(each)
         if trace is not None:
             require_perfetto()
         if whys:
@@ -76,6 +80,15 @@ class Inspection:
         if at is not None:
             made._at = _breakpoint(at)
         return made
+
+    def require_elements(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raises ElementError for a `--why` of an array or element that there is not, before anything runs."""
+        from ptxgen.device.placed import Placed, parse_element
+
+        arrays = {name: Placed.packed(name, 0, shape, 1) for name, shape in shapes.items()}
+        for each in self.whys:
+            array, index = parse_element(each, arrays)
+            array.address_of(index)
 
     def observe(self, device: Device, roles: Mapping[int, str]) -> None:
         """Have the launches of an emulator observed; `roles` name warps of a CTA in the trace."""

@@ -13,7 +13,7 @@ from ptxgen.cli.errors import OK, WRONG, IllegalPtxError, InputError, nearest
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.devices import Schedule
 from ptxgen.cli.launch.plain import PlainResult
-from ptxgen.cli.launch.values import ArrayValue, describe, parse_values, save
+from ptxgen.cli.launch.values import ArrayValue, describe, parse_values, require_savable, save
 from ptxgen.job import Job, JobResult, load_job
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ class Runnable(Protocol):
         """The arrays that `--out` may name."""
         ...
 
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Of all arrays, by name."""
+        ...
+
     def run(self, device: Device) -> JobResult | PlainResult: ...
 
 
@@ -104,6 +109,11 @@ class JobRun:
     def names(self) -> tuple[str, ...]:
         return tuple(self.job.outputs)
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        inputs = {name: each.shape for name, each in self.job.inputs.items()}
+        return {**inputs, **{name: shape for name, (shape, _) in self.job.outputs.items()}}
+
     def run(self, device: Device) -> JobResult:
         return self.job.run(device)
 
@@ -115,10 +125,12 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     """
     from ptxgen.cli.launch.schedules import FileRun, schedules_to_try, search
 
-    for name in options.outputs:
+    for name, path in options.outputs.items():
         if name not in given.names:
             near = nearest(name, given.names) or f"; there are {', '.join(given.names) or 'none'}"
             raise InputError(f"--out {name}: there is no array of this name{near}")
+        require_savable(path)
+    inspection.require_elements(given.shapes)
     cubin = _assembled(given)
     found, schedule = None, options.schedule
     if options.schedules:

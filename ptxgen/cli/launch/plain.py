@@ -94,6 +94,10 @@ class PlainRun:
         return tuple(self.arrays)
 
     @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: each.values.shape for name, each in self.arrays.items()}
+
+    @property
     def arrays(self) -> dict[str, ArrayValue]:
         return {name: each for name, each in self.values.items() if isinstance(each, ArrayValue)}
 

@@ -189,7 +189,7 @@ def run(
     it may be left out: then the kernel and its options are what should be fastest there.
     """
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
-    from ptxgen.cli.common.files import parse_ptx, read_ptx
+    from ptxgen.cli.common.files import parse_ptx, read_ptx, require_writable
     from ptxgen.cli.common.terminal import output, steps
     from ptxgen.cli.launch.jobs import Options, named_in, run_file
     from ptxgen.cli.launch.report import RunReport
@@ -197,6 +197,7 @@ def run(
     from ptxgen.cli.launch.values import parse_outputs
     from ptxgen.cli.toolchain.ptx import assembled
     from ptxgen.device import read_accepts
+    from ptxgen.executor import require_workers
     from ptxgen.gemm.job import GemmJob
 
     chosen = choose("--schedule", schedule, devices.SCHEDULES)
@@ -223,6 +224,7 @@ def run(
         raise InputError("--timeout is for the emulator: a GPU cannot be stopped")
     if timeout is not None and not timeout > 0:
         raise InputError(f"--timeout must be more than 0 seconds, not {timeout:g}")
+    require_workers(jobs, dask)
     accepted = read_accepts(accept) if accept is not None else ()
     inspection = Inspection.of(lines, trace, at, shows, whys, device=device, many=bool(schedules))
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
@@ -241,6 +243,7 @@ def run(
         report_name = ncu_report or re.sub(r"[^\w.]+", "-", kernel).strip("-.") + ".ncu-rep"
         if not report_name.endswith(".ncu-rep"):  # ncu would add it
             raise InputError(f"--ncu-report must end in .ncu-rep, not {report_name!r}")
+        require_writable(report_name)
         return _profiled(report_name, [*words, *own_launch.words], ncu_options or "", as_json=as_json)
     for option, value in (("--ncu-report", ncu_report), ("--ncu-options", ncu_options)):
         if value is not None:
@@ -261,6 +264,7 @@ def run(
     plan = make_plan(kernel, settings, dtype, c_dtype, None if ptx else (m, n, k))
     job = GemmJob(plan, m, n, k, seed, more)
     _require_memory(job)
+    inspection.require_elements(job.shapes)
     if ptx is None:
         text = plan.text
     else:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.cli.common.files import reason
+from ptxgen.cli.common.files import reason, require_writable
 from ptxgen.cli.errors import InputError, nearest
 from ptxgen.device.arrays import DeviceArrayError, array_dtype, host_array
 from ptxgen.dtypes import DTYPES, type_name
@@ -241,11 +241,16 @@ def _load_npz(path: str, key: str) -> Array:
         raise InputError(f"{path} is no .npz file that can be read: {error}") from None
 
 
-def _load_pt(path: str, key: str) -> Array:
+def _torch(path: str) -> Any:
+    """The module torch. Raises InputError where a .pt file cannot be read or written."""
     try:
-        torch: Any = importlib.import_module("torch")
+        return importlib.import_module("torch")
     except ImportError:
         raise InputError(f"{path} needs PyTorch, which is not installed: pip install 'ptxgen[torch]'") from None
+
+
+def _load_pt(path: str, key: str) -> Array:
+    torch = _torch(path)
     import pickle
 
     try:
@@ -264,6 +269,13 @@ def _member(path: str, found: Mapping[str, Any], key: str) -> Any:
     return found[key]
 
 
+def require_savable(path: str) -> None:
+    """Raises InputError where `save` could not write a file, before there is anything to save."""
+    require_writable(path)
+    if path.endswith(".pt"):
+        _torch(path)
+
+
 def save(path: str, values: Array) -> None:
     """Write an array as .npy, .npz (with the key `values`) or .pt. Raises InputError."""
     try:
@@ -278,10 +290,7 @@ def save(path: str, values: Array) -> None:
 
 
 def _save_pt(path: str, values: Array) -> None:
-    try:
-        torch: Any = importlib.import_module("torch")
-    except ImportError:
-        raise InputError(f"{path} needs PyTorch, which is not installed: pip install 'ptxgen[torch]'") from None
+    torch = _torch(path)
     from ptxgen.device.arrays import host_tensor
 
     torch.save(host_tensor(values), path)

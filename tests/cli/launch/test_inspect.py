@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ptxgen.gemm import find
+from ptxgen.gemm.job import GemmJob
 from tests.support.command_line import Cli
 from tests.support.paths import ROOT
 
@@ -137,15 +140,84 @@ def test_one_part_that_there_is_not_does_not_hide_the_others(cli: Cli, tmp_path:
     assert "out[3] (0x" in outcome.out
 
 
-@pytest.mark.parametrize(
-    "words", [["--at", "9", "--show", "stack"], ["--at", "9", "--show", "smem:a/0=128:f16"], ["--trace", "x.pftrace"]]
-)
-def test_what_can_be_refused_at_once_is_refused_before_the_run(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without optional packages and without ncu, where nothing may be assembled or run."""
     monkeypatch.setattr("ptxgen.emulator.observers.trace.find_spec", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    for package in ("distributed", "torch"):
+        monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", lambda *_, **__: pytest.fail("it ran"))
-    assert cli("run", KERNEL, *SIZES, *words).code == 2
+    monkeypatch.setattr("ptxgen.cli.toolchain.ptx.assembled", lambda *_, **__: pytest.fail("it was assembled"))
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--at", "9", "--show", "stack"], "--show takes smem:NAME"),
+        (["--at", "9", "--show", "smem:a/0=128:f16"], "a tile is ROWSxCOLUMNS:TYPE[:SWIZZLE]"),
+        (["--trace", "x.pftrace"], "pip install 'ptxgen[trace]'"),
+        (["--trace", "none/x.pftrace"], "cannot write none/x.pftrace: there is no folder none"),
+        (["--lines", "none/lines.txt"], "cannot write none/lines.txt: there is no folder none"),
+        (["--lines", "."], "cannot write .: it is a folder"),
+        (["--why", "d[3,5]"], "there is no array 'd'; there are a, b, c"),
+        (["--why", "c[3]"], "c has shape (128, 256), and no element [3]"),
+        (["--why", "c"], "an element is NAME[INDEX, ...], such as c[3,5], not 'c'"),
+        (["--accept", "none.toml"], "cannot read none.toml: No such file or directory"),
+        (["--device", "gpu", "--ncu"], "profiling needs ncu, and there is none on PATH"),
+        (["--device", "gpu", "--ncu", "--ncu-report", "none/x.ncu-rep"], "there is no folder none"),
+        (["--schedules", "2", "--dask", "tcp://127.0.0.1:1"], "pip install 'ptxgen[dask]'"),
+        (["--schedules", "2", "--jobs", "-1"], "the number of processes must be 0 or more, not -1"),
+    ],
+)
+def test_what_can_be_refused_at_once_is_refused_before_the_run(cli: Cli, words: list[str], sentence: str) -> None:
+    outcome = cli("run", KERNEL, *SIZES, *words)
+    assert outcome.code == 2
+    assert sentence in outcome.err
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--out", "out=none/out.npy"], "cannot write none/out.npy: there is no folder none"),
+        (["--out", "out=out.pt"], "pip install 'ptxgen[torch]'"),
+        (["--why", "in[3]"], "there is no array 'in'; there are out"),
+        (["--why", "out[64]"], "out has shape (64,), and no element [64]"),
+    ],
+)
+def test_a_file_of_ones_own_is_refused_at_once_too(cli: Cli, tmp_path: Path, words: list[str], sentence: str) -> None:
+    path = tmp_path / "race.ptx"
+    path.write_text(RACE)
+    outcome = cli("run", path, "--arg", "out=empty:u32:64", *words)
+    assert outcome.code == 2
+    assert sentence in outcome.err
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_job_is_refused_at_once_too(cli: Cli) -> None:
+    outcome = cli("run", ROOT / "docs" / "examples" / "rowsum.py", "--why", "x[1000000,0]")
+    assert outcome.code == 2
+    assert "and no element [1000000, 0]" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("kernel", "more"),
+    [
+        ("hopper/wgmma", {}),
+        ("hopper/wgmma", {"a_major": "mn", "c_major": "m", "epilogue": "tma"}),
+        ("blackwell/mxfp4", {}),
+        ("blackwell/clc", {"batched": True}),
+    ],
+)
+def test_the_shapes_of_arrays_are_known_before_the_run(kernel: str, more: dict[str, Any]) -> None:
+    batches = 2 if more.get("batched") else 1
+    job = GemmJob(find(kernel).plan_for(256, 256, 256, **more), 256, 256, 256, more={"batches": batches})
+    for name in ("a", "b"):
+        assert job.shapes[name] == job.reference.lines(name).shape
+    rows, columns = job.shapes["c"]
+    assert rows * columns == batches * 256 * 256
 
 
 @pytest.mark.parametrize(
@@ -157,8 +229,6 @@ def test_what_can_be_refused_at_once_is_refused_before_the_run(
         (["--show", "mbarriers"], "--show shows the state at a line: add --at LINE[#HIT]"),
         (["--at", "findings"], "or finding, finding:CODE or finding#HIT, not 'findings'"),
         (["--at", "finding:shared-race"], "no launch since has had a finding shared-race 1 times: 0 came up"),
-        (["--why", "d[3,5]"], "there is no array 'd'; there are a, b, c"),
-        (["--why", "c[3]"], "c has shape (128, 256), and no element [3]"),
         (["--why", "c[3,5]", "--schedules", "3"], "--why inspects a single run; omit --schedules"),
         (["--lines", "-", "--schedules", "3"], "--lines inspects a single run; omit --schedules"),
         (["--trace", "t.pftrace", "--device", "gpu"], "--trace requires the emulator: a GPU does not stop at a line"),
