@@ -107,6 +107,7 @@ docs: $(DEVELOPMENT) ## Regenerate the generated parts of docs/: coverage, facts
 	$(BIN)/python -m tools.rung_table
 	$(BIN)/python -m tools.plan_table
 	$(BIN)/python -m tools.bug_page
+	$(BIN)/python -m tools.terminal_page
 	$(BIN)/ptxgen coverage --markdown > docs/coverage.md
 
 clean: ## Delete .venv and everything generated

@@ -50,11 +50,14 @@ class Reading:
     notes: tuple[str, ...]
     facts: tuple[str, ...]
 
-    def text(self) -> str:
-        """A table of bits, field, raw number and meaning; then problems, warnings, notes, evidence and facts."""
+    def text(self, *, narrow: bool = False) -> str:
+        """A table of bits, field, raw number and meaning; then problems, warnings, notes, evidence and facts.
+
+        `narrow`: no table, but these of a field one below the other.
+        """
         table = [("bits", "field", "raw", "meaning")]
         table += [(row.bits, row.name, f"{row.raw:#x}", row.meaning) for row in self.rows]
-        lines = [self.title, *_columns(table)]
+        lines = [self.title, *(_folded(table) if narrow else _columns(table))]
         lines += [f"error: {text}" for text in self.problems]
         lines += [f"warning: {text}" for text in self.warnings]
         lines += [f"note: {text}" for text in self.notes]
@@ -106,8 +109,11 @@ def _shown(row: Row | None) -> tuple[int, Any] | None:
     return None if row is None else (row.raw, row.value)
 
 
-def diff_text(first: Reading, second: Reading) -> str:
-    """Two readings side by side: the fields that differ, then the problems and warnings that only one has."""
+def diff_text(first: Reading, second: Reading, *, narrow: bool = False) -> str:
+    """Two readings side by side: the fields that differ, then the problems and warnings that only one has.
+
+    `narrow` as for `Reading.text`.
+    """
     found = differences(first, second)
     lines = [f"- {first.title}", f"+ {second.title}"]
     if not found:
@@ -118,7 +124,7 @@ def diff_text(first: Reading, second: Reading) -> str:
         assert row is not None
         table.append((row.bits, each.name, _side(each.first), _side(each.second)))
     if found:
-        lines += _columns(table)
+        lines += _folded(table) if narrow else _columns(table)
         same = len({row.name for row in (*first.rows, *second.rows)}) - len(found)
         lines.append(f"{len(found)} of {len(found) + same} fields differ")
     for mark, one, other in (("-", first, second), ("+", second, first)):
@@ -148,6 +154,15 @@ def diff_dict(first: Reading, second: Reading) -> dict[str, Any]:
 
 def _side(row: Row | None) -> str:
     return "" if row is None else f"{row.raw:#x}  {row.meaning.partition('  (')[0]}"
+
+
+def _folded(rows: Sequence[tuple[str, str, *tuple[str, ...]]]) -> Iterable[str]:
+    """Rows below the first as paragraphs: the field, its bits, and the other cells with their heads."""
+    (_, _, *heads), *others = rows
+    for bits, name, *cells in others:
+        yield f"  {name}"
+        yield f"    {bits}"
+        yield from (f"    {head} {cell}" for head, cell in zip(heads, cells, strict=True))
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterable[str]:

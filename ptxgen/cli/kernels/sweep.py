@@ -223,12 +223,15 @@ def _print_csv(rows: Sequence[Row], options: Sequence[str]) -> None:
 
 
 def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: dict[str, Any]) -> None:
-    """The table, with a column for each option that has several values; and below it why rows are not right."""
+    """The table, with a column for each option that has several values; and below it why rows are not right.
+
+    A terminal that is too narrow has a line for each figure instead.
+    """
     from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
-    from ptxgen.cli.common.terminal import output
+    from ptxgen.cli.common.terminal import NARROW, grid, output
 
     timed = any(row.seconds is not None for row in rows)
     ran = heading["device"] is not None
@@ -249,6 +252,7 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
     for name in heads:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
+    body: list[list[str | Text]] = []
     for row in rows:
         cells = [
             row.registers, row.shared_bytes, row.tmem_columns, _spills(row), row.ctas_per_sm, row.tiles,
@@ -261,7 +265,8 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
             ]
         words, style = _verdict(row, "✓ correct" if ran else "✓")
         values = [value for name, value in row.options if name in varied]
-        table.add_row(*values, *("-" if each is None else str(each) for each in cells), Text(words, style=style))
+        body.append([*values, *("-" if each is None else str(each) for each in cells), Text(words, style=style)])
+        table.add_row(*body[-1])
     legal = [row for row in rows if row.legal]
     bad = sum(not row.ok for row in legal)
     size = "M {m}, N {n}, K {k}".format(**heading["problem"])
@@ -273,9 +278,17 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
         )
         console.print(title)
         width = console.width
-        console.width = max(width, Measurement.get(console, console.options.update(width=1000), table).maximum)
-        console.print(table)  # whole, however narrow the terminal
-        console.width = width
+        needed = Measurement.get(console, console.options.update(width=1000), table).maximum
+        if needed > width and (console.is_terminal or width < NARROW):
+            for cells in body:
+                fields = grid("dim", "")
+                for name, cell in zip((*varied, *heads, ""), cells, strict=True):
+                    fields.add_row(name, cell)
+                console.print("", fields)
+        else:
+            console.width = max(width, needed)
+            console.print(table)  # whole
+            console.width = width
         for row in rows:
             if not row.ok:
                 words, style = _verdict(row, "")

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,15 +121,19 @@ def explain(
         return explain_checks(what, as_json, False) if _is_check(what) else _instruction(what, as_json)
     if value is None:
         raise InputError(f"explain {what} needs a VALUE")
+    from ptxgen.cli.common.terminal import output
+    from ptxgen.cli.reference.reading import print_reading
+
     reader = _reader(what, given_options)
     reading = reader.read(value)
     also = reader.also(value)
     if as_json:
         print(json.dumps({**reading.as_dict(), "also": also}, indent=2))
     else:
-        _print(reading.text())
+        with output() as out:
+            print_reading(out, reading.text)
         if also:
-            _print(f"also legal as {', '.join(also)}")
+            print(f"also legal as {', '.join(also)}")
         if what in ("smem", "wgmma") and not reading.problems and use != "scales":
             print(f"drawn by: ptxgen layout descriptor {reading.bits} format={what} major={major or 'k'} type=f16")
     return WRONG if reading.problems else OK
@@ -184,6 +189,8 @@ def _reader(format: str, options: dict[str, Any]) -> _Reader:
 
 
 def _diff(format: str | None, values: tuple[str, str], options: dict[str, Any], as_json: bool) -> int:
+    from ptxgen.cli.common.terminal import output
+    from ptxgen.cli.reference.reading import print_reading
     from ptxgen.descriptors.reading import diff_dict, diff_text
 
     if format is None:
@@ -198,7 +205,8 @@ def _diff(format: str | None, values: tuple[str, str], options: dict[str, Any], 
     if as_json:
         print(json.dumps(diff_dict(first, second), indent=2))
     else:
-        _print(diff_text(first, second))
+        with output() as out:
+            print_reading(out, partial(diff_text, first, second))
     return WRONG if first.problems or second.problems else OK
 
 
@@ -241,24 +249,6 @@ def _facts(word: str, as_json: bool, as_markdown: bool) -> int:
                 table.add_row("Blackwell", each.silicon or "no public record; make blackwell tests it")
             out.print(Padding(table, (0, 0, 0, 2)))
     return OK
-
-
-_STYLES = (
-    ("error:", "bold red"), ("warning:", "yellow"), ("- error:", "bold red"), ("+ error:", "bold red"),
-    ("note:", "cyan"), ("fact ", "dim"), ("not from the manual", "dim"), ("- ", "magenta"), ("+ ", "green"),
-)  # fmt: skip
-
-
-def _print(text: str) -> None:
-    """Lines as they are; on a terminal problems and warnings stand out."""
-    from rich.text import Text
-
-    from ptxgen.cli.common.terminal import output
-
-    with output() as out:
-        for index, line in enumerate(text.split("\n")):
-            style = next((style for start, style in _STYLES if line.startswith(start)), "" if index else "bold")
-            out.print(Text(line, style=style), soft_wrap=True)
 
 
 def _question_code(what: str) -> None:

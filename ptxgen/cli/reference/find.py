@@ -124,6 +124,7 @@ def show_guesses(value: str, number: int, as_json: bool) -> int:
     from rich.text import Text
 
     from ptxgen.cli.common.terminal import output
+    from ptxgen.cli.reference.reading import print_reading
 
     found = guesses(number)
     legal = [name for name, reading in found if not reading.problems]
@@ -136,7 +137,7 @@ def show_guesses(value: str, number: int, as_json: bool) -> int:
         for name, reading in found:
             if name in likely:
                 out.print(Text(f"as {name} (ptxgen explain {name} {value}):", style="bold"))
-                out.print(Text(reading.text()), soft_wrap=True)
+                print_reading(out, reading.text)
                 out.print()
             elif name in legal:
                 out.print(Text(f"also legal as {name}: ptxgen explain {name} {value}"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -81,14 +83,20 @@ def _show(word: str, target: str | None, kernel: str | None, *, loop: bool, summ
     if as_json:
         print(json.dumps([to_json(listing, each, loop, summary_only) for each in functions], indent=1))
         return OK
+    widest = 0
     for each in functions:
         print(f"{each.name} ({listing.target})")
         if not summary_only:
-            for line in listing_lines(listing, each, loop_only=loop):
-                print(line)
-            print()
+            lines = list(listing_lines(listing, each, loop_only=loop))
+            print(*lines, "", sep="\n")
+            widest = max(widest, *map(len, lines), 0)
         for line in summary_lines(summarize(each, listing)):
             print(f"  {line}")
+    columns = shutil.get_terminal_size().columns
+    if sys.stdout.isatty() and widest > columns:
+        print(
+            f"note: the listing is {widest} columns wide, this terminal {columns}; --summary has none", file=sys.stderr
+        )
     return OK
 
 

@@ -22,6 +22,7 @@ from ptxgen.gemm import kernels
 from tests.support.command_line import Cli
 from tests.support.paths import ROOT
 from tests.support.terminal import in_terminal
+from tools import terminal_page
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
 HEAD = ".version 8.6\n.target sm_90a\n.address_size 64\n"
@@ -124,6 +125,50 @@ def test_nothing_is_lost_in_thirty_columns(cli: Cli, monkeypatch: pytest.MonkeyP
     for whole in ("0x4000404000010000", "0x08200490", "ab_full at 32768, 8 bytes"):
         assert whole in out
     assert all(len(line) <= 30 for line in out.splitlines())
+
+
+def test_tables_that_do_not_fit_are_folded(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    out = cli("sweep", "hopper-1", "stages=1,2", "swizzle=64B,128B", "--jobs", 0).out
+    lines = out.splitlines()
+    assert all(len(line) <= 30 for line in lines), out
+    assert [line.split() for line in lines if line.startswith(("stages ", "swizzle "))] == [
+        ["stages", "1"], ["swizzle", "64B"], ["stages", "1"], ["swizzle", "128B"],
+        ["stages", "2"], ["swizzle", "64B"], ["stages", "2"], ["swizzle", "128B"],
+    ]  # fmt: skip
+    assert sum(line.startswith("registers ") for line in lines) == 4
+    for words in (
+        ["smem", "0x4000404000010000"],
+        ["0x4000404000010000"],
+        ["--diff", "0x4000404000010000", "0x8000404000020000"],
+    ):
+        out = cli("explain", *words).out
+        assert "\n  swizzle\n    bits 61-63\n" in out
+        assert "\n  leading_byte_offset\n    bits 16-29\n" in out
+        assert all(len(line) <= 30 for line in out.splitlines() if not line.startswith(("drawn by: ", "no legal "))), (
+            out
+        )
+
+
+def test_a_listing_says_how_wide_it_is() -> None:
+    shown = in_terminal("sass", "hopper-1", COLUMNS="30").output
+    assert re.search(r"note: the listing is \d+ columns wide, this terminal 30; --summary has none", shown)
+    assert "note: the listing" not in in_terminal("sass", "hopper-1", "--summary", COLUMNS="30").output
+
+
+@pytest.mark.parametrize("name", terminal_page.LOOKS)
+def test_the_recorded_looks_are_fresh(name: str) -> None:
+    def form(text: str) -> str:
+        """The text, without the figures of a certain ptxas."""
+        head, ptxas, rest = text.partition("\nptxas\n")
+        figures, result, end = rest.partition("\nresult\n")
+        return head + ptxas + re.sub(r"\d", "0", figures) + result + end
+
+    page = terminal_page.PAGE.read_text(encoding="utf-8")
+    shown = terminal_page.look(name)
+    assert form(terminal_page.recorded(page, name)) == form(terminal_page.fenced(shown)), "make docs"
+    commands = ("drawn by: ",)  # whole, to be copied
+    assert all(len(each) <= terminal_page.COLUMNS for each in shown.splitlines() if not each.startswith(commands))
 
 
 def test_no_color() -> None:
