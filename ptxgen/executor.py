@@ -255,8 +255,8 @@ class _Process:
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        if now and self._process is not None:
-            self._process.kill()
+        if now and self._process is not None and self._process.pid is not None:
+            _kill(self._process.pid)
         pool.shutdown(wait=True, cancel_futures=True)  # which reads the exit code
 
     def _death(self) -> str:
@@ -305,7 +305,12 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """A worker begins. Ctrl-C is for the item that runs, if any; the worker ends when its parent does."""
+    """A worker begins. Ctrl-C is for the item that runs, if any; the worker ends when its parent does.
+
+    It leads a process group of its own, so that what an item has started, such as ptxas, is killed with it.
+    """
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -316,7 +321,16 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)
+        _kill(os.getpid())
+
+
+def _kill(worker: int) -> None:
+    """Kill a worker, and the processes that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        if hasattr(os, "killpg") and os.getpgid(worker) == worker:
+            os.killpg(worker, signal.SIGKILL)
+        else:  # it has only just begun, or this is Windows, where SIGTERM ends it at once
+            os.kill(worker, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def _interruptible(function: Callable[[Any], object], item: object) -> _Done:

@@ -64,7 +64,8 @@ def wait_in(folder: Path) -> None:
 
 
 def wait_for_ever(folder: Path) -> None:
-    """Say that it has begun, and do not listen."""
-    (folder / f"begun-{os.getpid()}").touch()
+    """Say that it has begun, with a child process, and do not listen."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    time.sleep(60)
+    with subprocess.Popen(["sleep", "60"]):
+        (folder / f"begun-{os.getpid()}").touch()
+        time.sleep(60)
