@@ -375,6 +375,16 @@ class HappensBefore(Observer):
         partly = self._partly.get(warp)
         return None if partly is None else (partly[0], ~partly[1])
 
+    def lagging_lanes(self, warps: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """The lanes of some warps that have not acquired what others of the same warp have: (warps, 32); None: none."""
+        if not self.any_lagging(warps):
+            return None
+        found = np.zeros((len(warps), 32), np.bool_)
+        for position, warp in enumerate(warps.tolist()):
+            if warp in self._partly:
+                found[position] = ~self._partly[warp][1]
+        return found
+
     def observed_by(self, warp: int, lane: int | None) -> VectorClock:
         """The vector clock of a lane of a warp; None stands for its lanes together."""
         partly = self._partly.get(warp)

@@ -92,19 +92,20 @@ class SharedInstructions(Observer):
         assert inside is not None
         order, shared = self._happens_before, self._shared
         self._lanes.access(warps, slots, inside, active, size, statement, changing)
-        lagging, apart = order.any_lagging(warps), slots.shape[1] > 1
+        apart, behind = slots.shape[1] > 1, order.lagging_lanes(warps)
+        if behind is not None:
+            behind &= active if changing is None else changing
+        lagging = behind is not None and behind.any()
         if not apart and not lagging and self._together(access, inside, changing):
             return
         everywhere, new = np.broadcast_to(slots, inside.shape), active if changing is None else changing
         for position, slot, granules, masks, changed in _pieces(everywhere, inside, active, new, size):
             warp = int(warps[position])
             partly = order.lagging(warp) if lagging else None
-            if partly is not None:
-                behind = active[position] & partly[1] & (everywhere[position] == slot)
-                if changing is not None:
-                    behind &= changing[position]
-                if behind.any():
-                    touched = granules_of(inside[position][behind], size)
+            if partly is not None and behind is not None:
+                mine = behind[position] & (everywhere[position] == slot)
+                if mine.any():
+                    touched = granules_of(inside[position][mine], size)
                     shared.lagging(warp, *touched, statement, slot, partly[0], writes=changing is not None)
             if changing is None:
                 shared.read(warp, granules, masks, statement, slot)
