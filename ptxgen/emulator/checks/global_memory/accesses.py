@@ -307,13 +307,14 @@ class GlobalAccesses(Observer):
         if not suspect.any():
             return None
         pairs, place = np.unique(mine[suspect] << 32 | events[suspect], return_inverse=True)
-        observed = [
-            self._happens_before.has_observed_actor(
-                pair >> 32, int(self._events.actor[pair & 0xFFFFFFFF]), int(self._events.clock[pair & 0xFFFFFFFF])
-            )
-            for pair in pairs.tolist()
-        ]
-        suspect[suspect] = ~np.array(observed)[place]
+        event = pairs & 0xFFFFFFFF
+        intervals = zip(
+            (pairs >> 32).tolist(), self._events.actor[event].tolist(), self._events.clock[event].tolist(), strict=True
+        )
+        unordered = np.array([not self._happens_before.has_observed_actor(*interval) for interval in intervals])
+        if not unordered.any():
+            return None
+        suspect[suspect] = unordered[place]
         return suspect
 
     def _of_same_cta(self, events: Events, warps: NDArray[np.int64]) -> NDArray[np.bool_]:
