@@ -13,7 +13,7 @@ from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.special import SPECIAL_REGISTERS
 from ptxgen.instr.model.symbols import Symbol
 from ptxgen.instr.model.syntax_line import Slot
-from ptxgen.instr.model.targets import TargetError, parse_target, parse_version
+from ptxgen.instr.model.targets import Target, TargetError, parse_target, parse_version
 
 Kind = Literal["opcode", "modifier", "register", "label", "variable", "function"]
 Place = Literal["operand", "guard", "branch"]
@@ -66,10 +66,10 @@ def _going_on(whole: str, target: str, version: str) -> Mapping[str, str]:
         if whole != opcode and not whole.startswith(f"{opcode}."):
             continue
         for slots, given in _read(form.form.slots, whole[len(opcode) + 1 :].split(".") if whole != opcode else []):
-            for slot, token, chosen in _next(slots, given):
+            for place, token, chosen in _next(slots, given):
                 text = f"{whole}.{token}"
                 if text not in found and _legal(form, chosen, target, version):
-                    found[text] = _summary(form) if slot.field is None else slot.field
+                    found[text] = slots[place].field or _summary(form)
     return found
 
 
@@ -80,26 +80,19 @@ def _read(slots: tuple[Slot, ...], tokens: list[str]) -> Iterator[tuple[tuple[Sl
         states = [
             (at + place + 1, chosen)
             for at, given in states
-            for place, (slot, other, chosen) in _numbered(slots[at:], given)
+            for place, other, chosen in _next(slots[at:], given)
             if other == token
         ]
     for at, given in states:
         yield slots[at:], given
 
 
-def _numbered(
-    slots: tuple[Slot, ...], given: Mapping[str, Any]
-) -> Iterator[tuple[int, tuple[Slot, str, dict[str, Any]]]]:
-    for each in _next(slots, given):
-        yield next(place for place, slot in enumerate(slots) if slot is each[0]), each
-
-
-def _next(slots: tuple[Slot, ...], given: Mapping[str, Any]) -> Iterator[tuple[Slot, str, dict[str, Any]]]:
-    """The modifiers that can stand next, and the values with each: optional ones before it are left out."""
+def _next(slots: tuple[Slot, ...], given: Mapping[str, Any]) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """The modifiers that can stand next: the number of the slot, and the values with optional ones before left out."""
     skipped = dict(given)
-    for slot in slots:
+    for place, slot in enumerate(slots):
         for token, value in slot.tokens.items():
-            yield slot, token, skipped if slot.field is None else {**skipped, slot.field: value}
+            yield place, token, skipped if slot.field is None else {**skipped, slot.field: value}
         if not slot.optional:
             return
         if slot.field is not None:
@@ -108,10 +101,7 @@ def _next(slots: tuple[Slot, ...], given: Mapping[str, Any]) -> Iterator[tuple[S
 
 def _legal(form: type[Instruction], given: Mapping[str, Any], target: str, version: str) -> bool:
     """Whether modifiers that are not given yet can be chosen so that the instruction is legal on the target."""
-    try:
-        place = (parse_target(target), parse_version(version)) if target and version else None
-    except TargetError:
-        place = None
+    place = _place(target, version)
     since = form.form.availability
     if place is not None and not (since.has_target(place[0]) and since.has_version(place[1])):
         return False
@@ -125,6 +115,14 @@ def _legal(form: type[Instruction], given: Mapping[str, Any], target: str, versi
         if not made.modifier_problems() and (place is None or not made.availability_problems(*place)):
             return True
     return False
+
+
+def _place(target: str, version: str) -> tuple[Target, tuple[int, int]] | None:
+    """A target and a PTX version; None where one is not given, or there is none of this name."""
+    try:
+        return (parse_target(target), parse_version(version)) if target and version else None
+    except TargetError:
+        return None
 
 
 def _summary(form: type[Instruction]) -> str:
@@ -165,10 +163,7 @@ def _declared(scope: Scope | None) -> Iterator[tuple[str, Symbol]]:
 
 @lru_cache(maxsize=8)
 def _special(target: str, version: str) -> list[tuple[str, Symbol]]:
-    try:
-        place = (parse_target(target), parse_version(version)) if target and version else None
-    except TargetError:
-        place = None
+    place = _place(target, version)
     return [
         (name, symbol)
         for name, symbol in SPECIAL_REGISTERS.items()

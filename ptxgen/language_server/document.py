@@ -115,9 +115,9 @@ class Document:
 
     def completions(self, line: int, column: int) -> list[Item]:
         """What can stand at the cursor: opcodes and their modifiers, or names in scope."""
-        before = self.lines[line][:column]
-        if "//" in before or line >= len(self.lines):
+        if line >= len(self.lines) or "//" in self.lines[line][:column]:
             return []
+        before = self.lines[line][:column]
         begun = [_COMMENT.sub(" ", each) for each in [*self.lines[_first_line(self.lines, line) : line], before]]
         begun = " ".join(begun).rpartition(";")[2]
         if (guard := _GUARD.search(begun)) is not None:

@@ -214,3 +214,9 @@ def test_names_of_the_state_before_while_the_text_does_not_parse() -> None:
     text = TEXT.replace("ret;\n}", "st.global.u32 [%a")
     document = Document(text, Document(TEXT))
     assert "%at" in [each.text for each in document.completions(20, len(document.lines[20]))]
+
+
+def test_nothing_follows_behind_the_last_line() -> None:
+    document = Document(TEXT)
+    assert document.completions(len(document.lines), 0) == []
+    assert document.hover(len(document.lines), 0) is None
