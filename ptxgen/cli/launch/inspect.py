@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,6 +99,15 @@ class Inspection:
         watching = [each for each in (self._counts, self._trace, self._at, self._history) if each is not None]
         if watching:
             cast("Emulator", device).observers = tuple(watching)
+
+    def as_json(self, arrays: Mapping[str, Placed]) -> dict[str, list[str]]:
+        """For `--json`: `inspection` has the lines that `show` prints, which also writes the files; empty if nothing is
+        asked. Raises as `show`.
+        """
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.show(arrays)
+        found = printed.getvalue().splitlines()
+        return {"inspection": found} if found else {}
 
     def show(self, arrays: Mapping[str, Placed]) -> None:
         """Write the files and print the state and the origin of elements of `arrays`.

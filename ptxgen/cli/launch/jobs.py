@@ -158,7 +158,8 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
         if name in result.outputs:
             save(path, result.outputs[name])
     if options.as_json:
-        print(json.dumps(_json(given, result, schedule, found, cubin, options.outputs), indent=2))
+        made = _json(given, result, schedule, found, cubin, options.outputs)
+        print(json.dumps({**made, **inspection.as_json(result.arrays)}, indent=2))
     else:
         _print(given, result, found, cubin, options)
         inspection.show(result.arrays)

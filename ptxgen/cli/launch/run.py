@@ -316,7 +316,7 @@ def run(
     if as_json:
         import json
 
-        print(json.dumps(report.json(), indent=2))
+        print(json.dumps({**report.json(), **inspection.as_json(result.arrays)}, indent=2))
     else:
         with output() as console:
             report.print(console)

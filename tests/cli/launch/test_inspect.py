@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,22 @@ def test_the_origin_of_an_element(cli: Cli, tmp_path: Path) -> None:
     assert shown[2].startswith("    ld.shared (line 18, warp 1, lane 8, CTA 0)")
     assert shown[3] == "      buffer of CTA 0"
     assert shown[4].startswith("        st.shared (line 16, warp 0, lane ")  # whose bytes lane 8 of warp 1 must not see
+    as_json = json.loads(cli("run", path, "--arg", "out=empty:u32:64", "--why", "out[40]", "--json").out)
+    assert [line.rstrip() for line in as_json["inspection"]] == [
+        line.rstrip() for line in shown[: len(as_json["inspection"])]
+    ]
+    assert len(as_json["inspection"]) >= 5
+
+
+@pytest.mark.parametrize("kernel", ["modular-k1", "race.ptx"])
+def test_inspection_as_json(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "race.ptx").write_text(RACE)
+    words = ["--m", "8", "--n", "8", "--k", "8"] if kernel == "modular-k1" else ["--arg", "out=empty:u32:64"]
+    assert "inspection" not in json.loads(cli("run", kernel, *words, "--json").out)
+    found = json.loads(cli("run", kernel, *words, "--json", "--lines", "counts.txt").out)
+    assert found["inspection"][0].startswith("lines: ")
+    assert (tmp_path / "counts.txt").read_text()
 
 
 def test_a_job_in_a_python_file_is_inspected_too(cli: Cli) -> None:
