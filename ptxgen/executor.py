@@ -26,7 +26,7 @@ from functools import cache, partial
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ptxgen.progress import Progress
@@ -404,7 +404,7 @@ def _call_alone(function: Callable[[Any], object], item: object) -> _Done:
         return _call(function, item)
 
 
-def _distributed() -> Any:
+def _distributed() -> ModuleType:
     """Dask's module. Raises ExecutorError."""
     try:
         return importlib.import_module("distributed")

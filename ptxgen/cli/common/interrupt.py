@@ -16,7 +16,7 @@ _GRACE = 0.4
 
 
 def watch() -> None:
-    """From now on a thread hears of Ctrl-C at once, and ends the process where the main thread does not."""
+    """From now on Ctrl-C wakes a thread at once, which ends the process where the main thread does not."""
     if sys.platform == "win32":  # where only sockets can be waited for, and no such call takes long
         return
     ours, theirs = socket.socketpair()

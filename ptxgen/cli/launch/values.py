@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -241,7 +242,7 @@ def _load_npz(path: str, key: str) -> Array:
         raise InputError(f"{path} is no .npz file that can be read: {error}") from None
 
 
-def _torch(path: str) -> Any:
+def _torch(path: str) -> ModuleType:
     """The module torch. Raises InputError where a .pt file cannot be read or written."""
     try:
         return importlib.import_module("torch")
