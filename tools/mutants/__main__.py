@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import functools
-import hashlib
-import itertools
 import json
 import platform
 import random
@@ -22,6 +20,7 @@ import numpy as np
 import tools.mutants
 from ptxgen.executor import Executor
 from tools import executing
+from tools.code import Code
 from tools.mutants.equivalent import UNUSED, reason
 from tools.mutants.executed import instructions, missed
 from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Verdict, baseline_of, judge
@@ -73,7 +72,7 @@ FATES = ("finding", "advice", "fault", "deadlock", "timeout", "wrong result")
 class Kept:
     """Verdicts in a file, so that a run can go on where another was cut, or judge again only what was left alive.
 
-    They hold for a subject's code: where only `.loc` lines or comments have moved, they are those of the mutants that
+    They hold for a subject's code (tools/code.py): where other lines have moved, they are those of the mutants that
     moved along.
     """
 
@@ -111,20 +110,9 @@ def _key(subject: str, digest: str, at: int, mutant: Mutant) -> tuple[object, ..
     return subject, digest, at, mutant.column, mutant.kind, mutant.instruction
 
 
-@dataclass(frozen=True)
-class _Code:
-    """A subject's text without `.loc` and comments: its digest, and for each line of the text its number in that."""
-
-    digest: str
-    numbers: tuple[int, ...]
-
-
 @functools.cache
-def _code(subject: str) -> _Code:
-    lines = load(subject).text.split("\n")
-    kept = [not line.lstrip().startswith((".loc", "//")) for line in lines]
-    text = "\n".join(line for line, is_code in zip(lines, kept, strict=True) if is_code)
-    return _Code(hashlib.blake2b(text.encode(), digest_size=8).hexdigest(), tuple(itertools.accumulate(kept)))
+def _code(subject: str) -> Code:
+    return Code(load(subject).text)
 
 
 def drawn(subject: str, sample: int | None, seed: int) -> list[Mutant]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ptxgen.gemm import PlanError, find
+from tools.code import Code
 from tools.rungs.cases import Case, cases
 
 
@@ -30,7 +30,7 @@ class Tally:
 
 
 class Kept:
-    """What became of cases, as `judge` gives it, for the text that a kernel has now."""
+    """What became of cases, as `judge` gives it, for the code that a kernel has now."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         self._path = path
@@ -83,9 +83,8 @@ def _key(case: Case) -> tuple[str, str]:
 
 @functools.cache
 def _digest(name: str, choices: tuple[tuple[str, object], ...]) -> str:
-    """Of a kernel's text; empty where there is no such config."""
+    """Of a kernel's code; empty where there is no such config."""
     try:
-        text = find(name).plan(**dict(choices)).text
+        return Code(find(name).plan(**dict(choices)).text).digest
     except PlanError:
         return ""
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -111,7 +111,7 @@ def test_a_mutant_that_ends_its_worker_is_a_crash(
     assert "crash: t36_90_softmax" in capsys.readouterr().out
 
 
-def test_verdicts_are_kept_where_only_loc_lines_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts_are_kept_where_only_source_locations_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is that of another process; a change of the code makes them stale."""
     subject, path = "modular-k3", tmp_path / "mutants.jsonl"
     text = load(subject).text
@@ -119,6 +119,7 @@ def test_verdicts_are_kept_where_only_loc_lines_move(tmp_path: Path, monkeypatch
     command.Kept(path, resume=False).add(Verdict(subject, mutant, "finding", "shared-race", "late"))
     for changed, known in (
         (re.sub(r"( *\.loc .*\n)", r"\1\1", text, count=1), True),
+        (text.replace(".file 1", '.file 99 "blocks/other.j2"\n.file 1', 1), True),
         (text.replace("mov.u32 %r_thread", "mov.b32 %r_thread", 1), False),
     ):
         assert changed != text
