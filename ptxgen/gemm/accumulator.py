@@ -230,6 +230,8 @@ class RegisterAccumulator:
         narrow = min(a.type.bits, b.type.bits) < 8
         if narrow or (len(pairs) > 1 and not mixed) or a.type.kind != b.type.kind:
             raise PlanError(f"no wgmma multiplies {a.dtype} by {b.dtype}")
+        if not floating and n % 16 and n > 24:
+            raise PlanError(f"wgmma of {a.dtype} takes an N tile in steps of 16 from 32 on, not {n}")
         d_type = "f32" if floating else "s32"
         name = f"wgmma.mma_async.sync.aligned.m64n{n}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
         scales = ", 1, 1" if floating else ""

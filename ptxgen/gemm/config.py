@@ -33,17 +33,31 @@ def as_text(value: Any) -> str:
 
 
 def option(
-    default: Any, help: str, *, choices: tuple[Any, ...] | None = None, range: tuple[int, int, int] | None = None
+    default: Any,
+    help: str,
+    *,
+    choices: tuple[Any, ...] | None = None,
+    range: tuple[int, int, int] | None = None,
+    ranges: Mapping[str, tuple[int, int, int]] | None = None,
 ) -> Any:
-    """A field of the config: its default, what it is, and its values: `choices`, or `range` (first, last, step)."""
-    return field(default=default, metadata={"help": help, "choices": choices, "range": range})
+    """A field of the config: its default, what it is, and its values: `choices`, or `range` (first, last, step).
+
+    `ranges` has the targets that take another range.
+    """
+    metadata = {"help": help, "choices": choices, "range": range, "ranges": ranges or {}}
+    return field(default=default, metadata=metadata)
+
+
+def range_of(each: Field[Any], target: str) -> tuple[int, int, int] | None:
+    """The range of an option on a target: first, last, step; None for an option with choices."""
+    return each.metadata["ranges"].get(target, each.metadata["range"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class GemmConfig:
     """C = activation(alpha·A·Bᵀ + beta·source + bias), by default A·Bᵀ; tile sizes are in elements.
 
-    Raises PlanError for a value that is not among an option's.
+    Raises PlanError for a value that is not among an option's; where they depend on the target, `require` does.
     """
 
     dtype: str = option("bf16", "type of A, and of B unless b_dtype is given", choices=INPUTS)
@@ -60,7 +74,7 @@ class GemmConfig:
     scale_block: int = option(0, "elements of K per scale; 0: 16 for mxf4nvf4, else 32", choices=(0, 16, 32))
     c_major: str = option("n", "dimension along which C is contiguous", choices=_C_MAJORS)
     m_tile: int = option(128, "rows of C per MMA: of a CTA, or of a pair of CTAs", range=(64, 256, 64))
-    n_tile: int = option(128, "columns of C per MMA", range=(16, 256, 16))
+    n_tile: int = option(128, "columns of C per MMA", range=(16, 256, 16), ranges={"sm_90a": (16, 256, 8)})
     warpgroups: int = option(
         0, "consumer warpgroups, 64 or 128 rows each; 0: one for every 64 rows of the tile", range=(0, 4, 1)
     )
@@ -120,7 +134,14 @@ class GemmConfig:
             if each.name.endswith("dtype") or each.name in ("source", "bias"):
                 value = ALIASES.get(value, value or "")
                 object.__setattr__(self, each.name, value)
-            _require(each, value)
+            if not each.metadata["ranges"]:
+                _require(each, value, each.metadata["range"])
+
+    def require(self, target: str) -> None:
+        """Raises PlanError for a value that is not among an option's on this target."""
+        for each in fields(self):
+            if each.metadata["ranges"]:
+                _require(each, getattr(self, each.name), range_of(each, target))
 
     def chosen(self) -> list[str]:
         """What differs from the defaults, as `--set` takes it."""
@@ -150,8 +171,8 @@ class GemmConfig:
         return chosen
 
 
-def _require(each: Field[Any], value: Any) -> None:
-    choices, limits = each.metadata["choices"], each.metadata["range"]
+def _require(each: Field[Any], value: Any, limits: tuple[int, int, int] | None) -> None:
+    choices = each.metadata["choices"]
     if choices is not None and value not in choices:
         shown = [as_text(choice) or "empty" for choice in choices]
         raise PlanError(f"{each.name} must be {', '.join(shown[:-1])} or {shown[-1]}, not {value}")

@@ -91,7 +91,7 @@ class Epilogue:
         widest = chunk if tma else _BATCH
         if combination.present:
             widest = min(widest, _BATCH if tma else _BATCH // 2)
-        columns = gcd(gcd(widest, overlap), accumulator.n)
+        columns = chunk_columns(accumulator.n, widest, overlap)
         rows = accumulator.rows_per_warp
         return cls(
             c_type,
@@ -168,13 +168,22 @@ class Epilogue:
 
     @property
     def batch(self) -> int:
-        """Columns per tcgen05.ld."""
-        return gcd(_BATCH, self.chunk)
+        """Columns per tcgen05.ld; the registers of wgmma have those of an odd chunk at once."""
+        return self.chunk if self.odd else gcd(_BATCH, self.chunk)
+
+    @property
+    def odd(self) -> bool:
+        """Whether the chunk is no multiple of 16 columns: two 8x8 matrices are left behind those of four."""
+        return self.chunk % 16 > 0
 
     @property
     def panel_columns(self) -> int:
-        """Columns of a panel: the widest row of a swizzle of which the chunk is a multiple; transposed, the chunk."""
-        if self.transposed:
+        """Columns of a panel: the widest row of a swizzle of which the chunk is a multiple; transposed, the chunk.
+
+        An odd chunk is a panel without swizzle: eight of its rows, an odd number of 16 bytes apart, lie in different
+        banks as they are.
+        """
+        if self.transposed or self.odd:
             return self.chunk
         return next(width // self.c_bytes for width in (128, 64, 32) if self.chunk % (width // self.c_bytes) == 0)
 
@@ -185,12 +194,12 @@ class Epilogue:
 
     @property
     def swizzle(self) -> str:
-        return f"{self.row_bytes}B"
+        return "none" if self.odd and not self.transposed else f"{self.row_bytes}B"
 
     @property
     def xor_mask(self) -> int:
         """The address bits that the swizzle XORs with those three above them."""
-        return self.row_bytes - 16
+        return 0 if self.swizzle == "none" else self.row_bytes - 16
 
     @property
     def panels(self) -> int:
@@ -239,3 +248,10 @@ class Epilogue:
             f"{load}{pack}, TMA store; {self.chunks} chunk{'s' * (self.chunks > 1)} of {self.chunk} "
             f"columns, {self.buffers} in shared memory"
         )
+
+
+def chunk_columns(n: int, widest: int, overlap: int = 0) -> int:
+    """Columns of a chunk of an N tile: at most `widest`; where N is no multiple of 16, the most that divide it."""
+    if n % 16 == 0:
+        return gcd(gcd(widest, overlap), n)
+    return max(columns for columns in range(8, widest + 1, 8) if n % columns == 0)

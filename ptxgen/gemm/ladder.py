@@ -10,7 +10,7 @@ from typing import Any
 
 from ptxgen.builder import KERNELS_FOLDER, Template
 from ptxgen.descriptors.instruction import SCALED_KINDS
-from ptxgen.gemm.config import GemmConfig, as_text
+from ptxgen.gemm.config import GemmConfig, as_text, range_of
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import Design, GemmPlan
 from ptxgen.gemm.types import OUTPUTS, PLAIN_INPUTS, QUANTIZED_OUTPUTS, SCALED_INPUTS
@@ -95,9 +95,9 @@ class KernelEntry:
             if each.name not in self.options:
                 continue
             made: dict[str, Any] = {"default": self.defaults.get(each.name, each.default)}
-            for key in ("choices", "range"):
-                if each.metadata[key] is not None:
-                    made[key] = list(each.metadata[key])
+            for key, values in (("choices", each.metadata["choices"]), ("range", range_of(each, self.target))):
+                if values is not None:
+                    made[key] = list(values)
             if each.name in ("dtype", "b_dtype", "c_dtype"):
                 known = self.dtypes if each.name != "c_dtype" else self.c_dtypes
                 made["choices"] = [name for name in made["choices"] if not name or name in known]

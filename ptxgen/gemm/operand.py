@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, lcm
 from typing import Any, Literal
 
 from ptxgen.descriptors import SmemDescriptor, TensorMap, WgmmaDescriptor
@@ -82,14 +82,25 @@ class Operand:
                 f"{self.name.upper()} of type {self.dtype} takes the swizzle 128B where it is MN-major (atoms of 32 "
                 f"bytes, PTX ISA table 54), not {self.swizzle}"
             )
-        step = self.row_bytes // self.type.bytes if self.major == "mn" else 8
-        if self.rows % (step * self.peers):
+        if self.rows % self._row_step:
             layout = f"{self.major.upper()}-major with swizzle {self.swizzle}"
             slices = f" in {self.peers} slices" if self.peers > 1 else ""
             raise PlanError(
-                f"{self.name.upper()} has {self.rows} rows a CTA; {layout}{slices} takes a multiple of "
-                f"{step * self.peers}"
+                f"{self.name.upper()} has {self.rows} rows a CTA; {layout}{slices} takes a multiple of {self._row_step}"
             )
+
+    @property
+    def _row_step(self) -> int:
+        """What the rows are a multiple of: each slice has whole panels, or whole groups of 8 rows.
+
+        On Hopper a slice of a swizzled K-major operand only begins at a multiple of 128 bytes, as TMA requires: the
+        swizzle XORs the absolute address (fact swizzle-absolute-address).
+        """
+        if self.major == "mn":
+            return self.row_bytes // self.type.bytes * self.peers
+        if self.wgmma and self.mode.width:
+            return lcm(8, 128 // self.row_bytes * self.peers)
+        return 8 * self.peers
 
     @property
     def type(self) -> ElementType:

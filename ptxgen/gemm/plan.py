@@ -62,6 +62,7 @@ class GemmPlan:
     @classmethod
     def of(cls, config: GemmConfig, template: Template, *, design: Design, target: str) -> GemmPlan:
         """Plan a config. Raises PlanError, with the numbers, where the hardware has no room or no such form."""
+        config.require(target)
         scaled = _scaled_types(config)
         if design == "naive":
             return cls._naive(config, template, target)

@@ -165,7 +165,7 @@ def _values(entry: KernelEntry, kernel: str, given: Sequence[str]) -> dict[str, 
             made = parse_options({name: value})
             if missing := [option for option in made if option not in entry.options]:
                 require_option(entry, kernel, missing[0])
-            GemmConfig(**made)  # says which values the option takes
+            GemmConfig(**made).require(entry.target)  # says which values the option takes
     if both := [name for name in _OPTIONS_OF_TILE if name in found and "tile" in found]:
         raise InputError(f"tile is short for {' and '.join(_OPTIONS_OF_TILE)}; leave out {both[0]}")
     return found
