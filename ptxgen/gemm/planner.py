@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from ptxgen.gemm.config import GemmConfig
+from ptxgen.gemm.epilogue import chunk_columns
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.ladder import KernelEntry, find
@@ -149,12 +150,12 @@ def plan_gemm(
         raise PlanError(f"{entry.name} is for {entry.target}; {machine.title} runs {machine.target}")
     if set(fixed) - set(entry.options):
         entry.plan(**fixed)  # raises: names what it has
-    GemmConfig(**{**entry.defaults, **fixed})
+    GemmConfig(**{**entry.defaults, **fixed}).require(entry.target)
 
     def estimate(plan: GemmPlan) -> Estimate:
         return Estimate(plan, machine, m, n, k, clock)
 
-    candidates = [estimate(each) for each in _candidates(entry, machine, fixed)]
+    candidates = [estimate(each) for each in _candidates(entry, machine, m, n, fixed)]
     if not candidates:
         raise PlanError(f"no configuration of {entry.name} fits: {_refusal(entry, fixed)}")
     found: dict[tuple[object, ...], Estimate] = {}
@@ -171,7 +172,7 @@ def plan_gemm(
     tied = ranked[0].cycles * (1 + TIE)
     ranked.sort(key=lambda other: (max(other.cycles, tied), other.l2_bytes, *_rank(other)))
     own = {name: value for name, value in fixed.items() if name not in AXES}
-    shipped = _fitted(entry, {**entry.choices_for(m, n, k), **own})
+    shipped = _fitted(entry, {**entry.choices_for(m, n, k), **own}, _most_stages(entry.described()))
     if shipped is None:
         raise PlanError(f"{entry.name} does not fit: {_refusal(entry, own)}")
     return Planning(entry.name, ranked[:count], estimate(shipped))
@@ -182,9 +183,14 @@ def _rank(each: Estimate) -> tuple[float, float, bool]:
     return each.least_cycles, each.plan.a.bytes + each.plan.b.bytes, not each.plan.scheduler.persistent
 
 
-def _candidates(entry: KernelEntry, machine: Machine, fixed: Mapping[str, Any]) -> Iterator[GemmPlan]:
-    """Every configuration that can be planned, each with as many stages as fit."""
+def _candidates(entry: KernelEntry, machine: Machine, m: int, n: int, fixed: Mapping[str, Any]) -> Iterator[GemmPlan]:
+    """Every configuration that can be planned, each with as many stages as fit.
+
+    N tiles between steps of 16 only where they fill waves better, and where a chunk of C has more than 8 columns.
+    """
     described = entry.described()
+    most = _most_stages(described)
+    chunk = fixed.get("chunk", described.get("chunk", {}).get("default", 8))
     values: dict[str, Sequence[Any]] = {}
     for name in AXES:
         if name in fixed:
@@ -203,13 +209,34 @@ def _candidates(entry: KernelEntry, machine: Machine, fixed: Mapping[str, Any]) 
         ctas = choices.get("cluster_m", 1) * choices.get("cluster_n", 1)
         if ctas > machine.cluster.value and not pinned:
             continue
-        plan = _fitted(entry, choices)
+        if choices["n_tile"] % 16 and "n_tile" not in fixed:
+            narrow = chunk_columns(choices["n_tile"], chunk) == 8
+            if narrow or not _fills_waves(choices, m, n, int(machine.sms.value) // ctas):
+                continue
+        plan = _fitted(entry, choices, most)
         if plan is not None:
             yield plan
 
 
-def _fitted(entry: KernelEntry, choices: Mapping[str, Any]) -> GemmPlan | None:
-    """The plan with as many stages as fit, and with direct stores where the rung's epilogue has no such form."""
+def _fills_waves(choices: Mapping[str, Any], m: int, n: int, slots: int) -> bool:
+    """Whether all waves together have fewer columns than with an N tile of 8 less, and than with one of 8 more."""
+    rows, columns = (choices.get(f"cluster_{name}", 1) for name in "mn")
+    along_m, tile = -(-m // (choices["m_tile"] * rows)), choices["n_tile"]
+    narrower, own, wider = (
+        -(-along_m * -(-n // (each * columns)) // slots) * each for each in (tile - 8, tile, tile + 8)
+    )
+    return own < min(narrower, wider)
+
+
+def _most_stages(described: Mapping[str, Mapping[str, Any]]) -> int:
+    return described["stages"]["range"][1]
+
+
+def _fitted(entry: KernelEntry, choices: Mapping[str, Any], most: int) -> GemmPlan | None:
+    """The plan with as many stages as fit, at most `most`.
+
+    And with direct stores where the rung's epilogue has no such form.
+    """
     for more in ({}, {"epilogue": "direct"}):
         if more and "epilogue" in choices:
             continue
@@ -220,8 +247,7 @@ def _fitted(entry: KernelEntry, choices: Mapping[str, Any]) -> GemmPlan | None:
             one = entry.plan(**chosen, stages=1)
         except PlanError:
             continue
-        _, last, _ = entry.described()["stages"]["range"]
-        for stages in range(min(last, 1 + (one.shared.limit - one.shared.bytes) // (one.a.bytes + one.b.bytes)), 1, -1):
+        for stages in range(min(most, 1 + (one.shared.limit - one.shared.bytes) // (one.a.bytes + one.b.bytes)), 1, -1):
             try:
                 return entry.plan(**chosen, stages=stages)
             except PlanError:
