@@ -14,6 +14,7 @@ from bench.gpu.records import Record
 from bench.gpu.suite import Row
 from ptxgen.gemm import GemmPlan, PlanError, best, find
 from ptxgen.gemm.dispatch import GEMV, Choice
+from ptxgen.gemm.epilogue import chunk_columns
 from ptxgen.gemm.planner import plan_gemm
 from ptxgen.timing import MACHINES
 
@@ -95,6 +96,48 @@ def _many_rows(row: Row) -> Iterator[dict[str, Any]]:
             yield {**own, "panel": 0, "stages": _stages(m_tile + n_tile), "scheduler": "grid"}
     yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4}
     yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4, "scheduler": "stream"}
+    yield from _between(row)
+
+
+def _between(row: Row) -> Iterator[dict[str, Any]]:
+    """N tiles between steps of 16, where one fills whole waves better than every step of 16: at most 6 kernels.
+
+    Long rows have more of them, as others are tried with and without dependent launches.
+    """
+    made: list[dict[str, Any]] = []
+    for m_tile, widest in ((128, 256), (256, 200)):
+        filled = {n_tile: _filled(row, m_tile, n_tile) for n_tile in range(96, widest + 1, 8)}
+        n_tile = max((each for each in filled if each % 16), key=lambda each: filled[each])
+        if filled[n_tile] <= max(filled[each] for each in filled if each % 16 == 0):
+            continue
+        chunk, buffers = (64, 2) if chunk_columns(n_tile, 64) > 8 else (n_tile + 8, 1)
+        bytes = 256 * min(chunk, n_tile) * buffers  # 128 rows of 16 bits
+        own = {
+            "m_tile": m_tile,
+            "n_tile": n_tile,
+            "chunk": chunk,
+            "chunk_buffers": buffers,
+            "stages": min((232448 - 2048 - bytes) // ((m_tile + n_tile) * 128), 12),
+            "panel": 0,
+            "order": "hilbert",
+        }
+        ways: list[dict[str, Any]] = [{"warpgroups": 2}]
+        if m_tile == 128:
+            ways = [{"consumers": "pingpong"}, {}] if n_tile <= 200 else [{}]
+        clusters = [{"cluster_m": 1}, {"cluster_m": 1, "cluster_n": 2}, {"cluster_m": 2}]
+        panels = [{"cluster_m": 1, "panel": 8, "order": "panels"}, {"cluster_m": 1, "scheduler": "grid"}]
+        made += [{**own, **ways[0], **clusters[0]}]
+        made += [{**own, **way, **clusters[0]} for way in ways[1:]]
+        made += [{**own, **ways[0], **more} for more in (*clusters[1:], panels[0])]
+        made += [{**own, **ways[-1], "order": "panels", **panels[1]}]
+    yield from made[: 3 if row.flops < _LONG else 6]
+
+
+def _filled(row: Row, m_tile: int, n_tile: int) -> float:
+    """The part of whole waves that lies in C."""
+    slots = int(MACHINES["h200"].sms.value)
+    waves = -(-(-(-row.m // m_tile) * -(-row.n // n_tile)) // slots)
+    return row.m * row.n / (waves * slots * m_tile * n_tile)
 
 
 def _stages(rows: int) -> int:
@@ -142,6 +185,8 @@ def _contenders(row: Row) -> Iterator[dict[str, Any]]:
     yield {**walk, "n_tile": 256, "cluster_m": 1, "stages": 4}
     yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4}
     yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4, "scheduler": "stream"}
+    for options, dependent in product(_between(row), (False, True) if row.flops < _LONG else (False,)):
+        yield {**options, "dependent": dependent}
 
 
 def chosen(row: Row, _: int) -> list[Candidate]:

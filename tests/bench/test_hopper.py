@@ -105,6 +105,21 @@ def test_an_earlier_record_names_its_fastest() -> None:
     assert build(Spec("hopper/overlapped", ("n_tile=7",))).error.startswith("PlanError")
 
 
+def test_n_tiles_between_steps_of_16_are_tried_where_they_fill_waves() -> None:
+    """512x5376: 4 x 32 tiles of 128x168 on 132 multiprocessors, where 128x176 are 4 x 31 with padding."""
+    row = Row("article", 512, 5376, 21504)
+    for found in (candidates(row, 1), again(row, None, 1)):
+        names = [each.spec.name for each in found if each.predicted == 0 and "n_tile=168" in each.spec.name]
+        assert len(names) == 6
+        assert (
+            {"consumers=pingpong" in name for name in names}
+            == {"cluster_n=2" in name for name in names}
+            == {True, False}
+        )
+    odd = [each.spec.plan().n_tile % 16 for each in candidates(Row("square", 4096, 4096, 4096), 1)]
+    assert not any(odd)
+
+
 def test_stamps() -> None:
     assert assemble(PTX).data
     words = [1000, 50, 3, 0, 1900, 1550, 3, 0, 10, 20, 3, 0, 30, 40, 4, 0]
