@@ -92,7 +92,9 @@ class GemmConfig:
     sfb_multicast: bool = option(False, "one CTA of a pair loads the scales of B for both", choices=(False, True))
     epilogue: str = option("direct", "how C is stored: st.global, or shared memory and TMA", choices=("direct", "tma"))
     tmem_load: str = option("32x32b", "shape of tcgen05.ld; 16x256b goes with stmatrix", choices=("32x32b", "16x256b"))
-    chunk: int = option(256, "columns of C that the epilogue stores at a time", range=(16, 256, 16))
+    chunk: int = option(
+        256, "columns of C that the epilogue stores at a time", range=(16, 256, 16), ranges={"sm_90a": (16, 256, 8)}
+    )
     chunk_buffers: int = option(1, "chunks of C in shared memory", range=(1, 8, 1))
     store_bytes: int = option(16, "bytes of a direct store; 32: st.global.v8 of 32-bit elements", choices=(16, 32))
     store_cache: str = option("", "L1 cache policy of direct stores; empty: the default", choices=_STORE_CACHES)

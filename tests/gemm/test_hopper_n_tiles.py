@@ -34,6 +34,7 @@ CASES: list[tuple[str, tuple[int, int, int], dict[str, Any]]] = [
     # Slices of 84 rows of B, of which the second begins within a group of 8.
     (NAME, (140, 350, 72), {"n_tile": 168, "stages": 3, "slots": 4}),
     (NAME, (300, 350, 136), {"n_tile": 168, "stages": 3, "slots": 4, "swizzle": "64B", "scheduler": "stream"}),
+    (NAME, (140, 250, 72), {"n_tile": 176, **_ALONE, "consumers": "pingpong", "chunk": 88}),
     (NAME, (140, 430, 272), {"n_tile": 200, **_FP8}),
     (NAME, (140, 430, 272), {"n_tile": 200, **_FP8, "promote": False, "consumers": "pingpong", "swizzle": "32B"}),
     (NAME, (140, 300, 72), {"n_tile": 248, **_ALONE, "chunk": 256, "chunk_buffers": 1, "stages": 2}),
