@@ -33,6 +33,7 @@ CASES: list[tuple[str, tuple[int, int, int], dict[str, Any]]] = [
     (NAME, (140, 230, 72), {"n_tile": 168, **_ALONE, "m_tile": 256, "warpgroups": 2, "c_major": "m", "slots": 2}),
     # Slices of 84 rows of B, of which the second begins within a group of 8.
     (NAME, (140, 350, 72), {"n_tile": 168, "stages": 3, "slots": 4}),
+    (NAME, (300, 180, 72), {"n_tile": 168, "stages": 3, "m_tile": 64, "cluster_m": 4, "scheduler": "grid"}),
     (NAME, (300, 350, 136), {"n_tile": 168, "stages": 3, "slots": 4, "swizzle": "64B", "scheduler": "stream"}),
     (NAME, (140, 250, 72), {"n_tile": 176, **_ALONE, "consumers": "pingpong", "chunk": 88}),
     (NAME, (140, 430, 272), {"n_tile": 200, **_FP8}),
