@@ -1,7 +1,9 @@
 """The Hopper GEMM benchmark: our kernels beside torch, the best of cublasLt's algorithms, and fast.cu, on one GPU.
 
     python -m bench.hopper measure --out rows.jsonl --seconds 400     # resumes: rows that the file has are left out
-    python -m bench.hopper check                                      # that table in the emulator
+    python -m bench.hopper planned --out planned.json                 # the planner's choices, for measure --also
+    python -m bench.hopper regret planned.json rows.jsonl             # how good they are
+    python -m bench.hopper check                                      # the dispatcher's table in the emulator
     python -m bench.hopper tune rows.jsonl                            # the dispatcher's table
     python -m bench.hopper report rows.jsonl                          # docs/hopper.md, its picture and its data
 
@@ -32,7 +34,7 @@ from bench.gpu.arms import Arm, Buffers, Built, FastCuArm, LtArm, PtxgenArm, Spe
 from bench.gpu.candidates import Candidate, again, candidates, chosen
 from bench.gpu.cublaslt import CublasLt, Product
 from bench.gpu.measure import Bench
-from bench.gpu.ranking import ranking
+from bench.gpu.ranking import planned_names, ranking, regret_of_planned
 from bench.gpu.report import bandwidth, fp8, machine, picture, projections, rows_table, squares, summary
 from bench.gpu.suite import Row, suite
 from bench.gpu.verify import distinct, emulate, failures, stored
@@ -269,6 +271,20 @@ def report(options: argparse.Namespace) -> int:
     return 0
 
 
+def planned(options: argparse.Namespace) -> int:
+    """Write the planner's choices for the suite, for `measure --also`."""
+    rows = [row for dtype in options.dtype for row in suite(dtype)]
+    options.out.write_text(json.dumps(planned_names(rows), indent=1) + "\n")
+    return 0
+
+
+def regret(options: argparse.Namespace) -> int:
+    """Print how much slower those choices are than the fastest kernels that were measured."""
+    recorded = records.read_lines(options.files) if options.files else load()
+    print(regret_of_planned(recorded, json.loads(options.planned.read_text())))
+    return 0
+
+
 def check(options: argparse.Namespace) -> int:
     """Run every kernel of the dispatcher's table in the emulator; 1 where one fails."""
     failed = 0
@@ -346,6 +362,14 @@ def main() -> int:
     command.add_argument("--warm", type=float, default=0.2, help="seconds before a row is timed; 5 times that if large")
     command.add_argument("--fast-cu", help="the library of bench/gpu/fast_cu.cu")
     command.set_defaults(work=measure)
+    command = commands.add_parser("planned", help="write the planner's choices, for measure --also")
+    command.add_argument("--out", required=True, type=Path, help="JSON: names of kernels, by the key of a row")
+    command.add_argument("--dtype", action="append", help="bf16 and e4m3 by default; many")
+    command.set_defaults(work=planned)
+    command = commands.add_parser("regret", help="print how much slower those are than the fastest measured")
+    command.add_argument("planned", type=Path, help="what `planned` wrote")
+    command.add_argument("files", nargs="*", type=Path, help="what `measure` wrote; what is recorded by default")
+    command.set_defaults(work=regret)
     command = commands.add_parser("check", help="run the dispatcher's table in the emulator, under every schedule")
     command.set_defaults(work=check)
     command = commands.add_parser("bits", help="compare that table's kernels on the GPU with the emulator, bit by bit")
@@ -357,6 +381,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.work is measure:
         options.dtype = options.dtype or ["bf16"]
+    if options.work is planned:
+        options.dtype = options.dtype or ["bf16", "e4m3"]
     return options.work(options)
 
 

@@ -19,7 +19,7 @@ from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.ladder import find
 from ptxgen.gemm.plan import GemmPlan
-from ptxgen.gemm.planner import TIE, plan_gemm
+from ptxgen.gemm.planner import plan_gemm
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.types import ALIASES
 from ptxgen.timing import MACHINES, Machine
@@ -149,13 +149,16 @@ def _best(m: int, n: int, k: int, machine: str, options: tuple[tuple[str, Any], 
     made = _fitting(m, n, k, lambda: row.plan(given), row) if row is not None else None
     if made is None and m <= _VECTORS and MACHINES[machine].target == "sm_90a":
         made = _fitting(m, n, k, lambda: find(GEMV).plan(**{**gemv_options(m, n, k), **given}))
-    return made or _planned(m, n, k, MACHINES[machine], given)
+    return made or planned(m, n, k, MACHINES[machine], given)
 
 
-def _planned(m: int, n: int, k: int, machine: Machine, given: Mapping[str, Any]) -> Choice:
-    """The planner's choice; for few rows also of what computes Cᵀ, where the options go with it."""
+def planned(m: int, n: int, k: int, machine: Machine, given: Mapping[str, Any]) -> Choice:
+    """The planner's choice, whatever was measured; for few rows also of what computes Cᵀ, where the options allow it.
+
+    Raises PlanError where nothing fits.
+    """
     choices = [Choice(plan_gemm(m, n, k, machine, count=1, fixed=given).chosen.plan, m, n, k)]
-    if m <= _FEW and machine.target == "sm_90a" and not set(given) - {"dtype", "c_dtype", "dependent"}:
+    if m <= _FEW and machine.target == "sm_90a" and not set(given) - {"dtype", "c_dtype", "dependent", "promote"}:
         with suppress(PlanError):
             swapped = plan_gemm(n, m, k, machine, count=1, fixed={**given, "c_major": "m"}).chosen.plan
             choices.append(Choice(swapped, m, n, k))
@@ -164,12 +167,11 @@ def _planned(m: int, n: int, k: int, machine: Machine, given: Mapping[str, Any])
 
 def rank(choices: Sequence[Choice], machine: Machine, clock: float | None = None) -> list[Choice]:
     """Choices for one problem as the planner's model orders them, the fastest first; `clock` in MHz."""
-    mhz = machine.clock.value if clock is None else clock
     estimates: dict[int, Estimate] = {}
     for each in choices:
         problem = each.problem()
-        estimates[id(each)] = Estimate(each.plan, machine, problem.m, problem.n, problem.k, mhz)
-    tied = min(each.cycles for each in estimates.values()) * (1 + TIE)
+        estimates[id(each)] = Estimate.of(each.plan, machine, problem.m, problem.n, problem.k, clock)
+    tied = min(each.cycles for each in estimates.values()) * (1 + machine.tie.value)
 
     def key(each: Choice) -> tuple[float, float, float]:
         estimate = estimates[id(each)]

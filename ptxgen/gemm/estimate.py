@@ -1,14 +1,17 @@
-"""A plan for a problem on a machine: waves, bytes, and a lower bound of the time.
+"""A plan for a problem on a machine: waves, bytes, and a model of the time.
 
-cycles = fill + max(tensor, L2, memory).
+cycles = launch + exposed + max(together(tensor, memory), L2)
 tensor: waves x K blocks x cycles of a K block (MMA interval of the tile, arrival of its rows, round trip of the ring),
-and on Hopper, unless consumers take turns, the time in which a tile's C is stored.
+and on Hopper, unless consumers take turns, the time in which a tile's C is stored before the next.
 L2: bytes of A and B that the clusters read, each row of a tile once per cluster, and C, over the L2's bandwidth.
-memory: bytes of A and B by wave with what the L2 still holds in the order of the tiles, and C, over HBM's.
-fill: the latency of the first stage, once per CTA that is persistent, once per wave otherwise; and what clusters take.
+memory: bytes of A and B by wave with what the L2 still holds in the order of the tiles, and C, over HBM's; or, if that
+takes longer, the same where neighboring CTAs that do not share a row take it into both halves of the L2.
+exposed: the latency of the first stage and the last epilogue, of every wave where CTAs with one tile each have an SM
+alone; what clusters and persistent CTAs take, and what stream-K takes to add up the parts of tiles.
+together: the larger, or where the machine's parts were measured their p-norm.
 
-Launch, the last epilogue and the adds of promoted fp8 sums are not in it. Epilogues of Blackwell cost nothing.
-So it ranks configurations of one kind; it does not predict a measured time. Numbers of the machine: ptxgen.timing.
+The adds of promoted fp8 sums are not in it, and on Blackwell launch and epilogues are not. So it ranks configurations
+of one kind. Numbers of the machine, and how they are known: ptxgen.timing.
 """
 
 from __future__ import annotations
@@ -17,12 +20,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ptxgen.gemm.accumulator import RegisterAccumulator
 from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.operand import MMA_ROW_BYTES, STAGE_ROW_BYTES
 from ptxgen.gemm.plan import GemmPlan
-from ptxgen.gemm.traffic import cluster_tiles, hbm_load_bytes, l2_load_bytes
+from ptxgen.gemm.traffic import cluster_tiles, copies_in_l2, hbm_load_bytes, l2_load_bytes, least_load_bytes
 from ptxgen.gemm.types import TYPES
 from ptxgen.timing import Machine
+
+#: Registers of a multiprocessor; shared memory that it keeps for itself in each CTA.
+_REGISTERS, _SHARED_RESERVED = 65536, 1024
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,14 @@ class Estimate:
     n: int
     k: int
     clock: float
+
+    @classmethod
+    def of(cls, plan: GemmPlan, machine: Machine, m: int, n: int, k: int, clock: float | None = None) -> Estimate:
+        """At the clock of a problem of so many FLOP per byte unless one is given."""
+        made = cls(plan, machine, m, n, k, clock or machine.clock.value)
+        if clock is None:
+            made = cls(plan, machine, m, n, k, machine.clock_of(2 * m * n * k / (made._operand_bytes + made.c_bytes)))
+        return made
 
     @property
     def config(self) -> GemmConfig:
@@ -50,6 +65,16 @@ class Estimate:
     def slots(self) -> int:
         """Clusters that run at once, one CTA per SM."""
         return int(self.machine.sms.value) // self.plan.scheduler.cluster_ctas
+
+    @property
+    def resident(self) -> int:
+        """CTAs that share an SM: by shared memory, and on Hopper by registers; more than tiles there are not."""
+        plan = self.plan
+        if plan.scheduler.persistent or not isinstance(plan.accumulator, RegisterAccumulator):
+            return 1
+        fits = (self.machine.shared_bytes.value + _SHARED_RESERVED) // (plan.shared.bytes + _SHARED_RESERVED)
+        by_registers = _REGISTERS // (plan.roles.launch_registers(plan.accumulator.registers) * plan.roles.threads)
+        return max(1, int(min(fits, by_registers, self.whole_waves)))
 
     @property
     def waves(self) -> float:
@@ -86,7 +111,8 @@ class Estimate:
         in_l2 = self._operand_bytes <= self._capacity
         copies = len(plan.a.copies) + len(plan.b.copies) + len(plan.scales)
         outside = max(plan.m_tile - self.m, 0) + max(plan.n_tile - self.n, 0)
-        return self.machine.k_block_cycles(mma, rows, copies, plan.config.stages, in_l2=in_l2, outside=outside)
+        stages = plan.config.stages * self.resident
+        return self.machine.k_block_cycles(mma, rows, copies, stages, in_l2=in_l2, outside=outside)
 
     @property
     def _mma_groups(self) -> int:
@@ -102,25 +128,47 @@ class Estimate:
 
     @property
     def epilogue_cycles(self) -> float:
-        """Cycles per tile in which a CTA of Hopper stores and does not multiply; ping-pong consumers do both."""
-        plan = self.plan
-        if plan.accumulator.columns or plan.config.consumers == "pingpong":
+        """Cycles in which a CTA of Hopper stores a tile; those of Blackwell are not in the model."""
+        if self.plan.accumulator.columns:
             return 0.0
-        return plan.m_tile * plan.n_tile * TYPES[plan.c_dtype].bytes / self.machine.epilogue.value
+        return self.plan.m_tile * self.plan.n_tile * TYPES[self.plan.c_dtype].bytes / self.machine.epilogue.value
+
+    @property
+    def split_tiles(self) -> int:
+        """Tiles of clusters that stream-K splits along K: of the last wave, if it is not full, and the one before."""
+        whole = self.tiles // self.slots
+        if self.config.scheduler != "stream" or self.tiles == whole * self.slots:
+            return 0
+        return self.tiles - max(whole - 1, 0) * self.slots
 
     @property
     def tensor_cycles(self) -> float:
         blocks = -(-self.k // self.plan.k_tile)
-        if self.config.scheduler == "stream":  # even shares of all K blocks, and a sum of parts
-            even = -(-self.tiles * blocks // self.slots) * self.k_block_cycles
-            return even + 2 * self.epilogue_cycles + self.machine.split.value
-        return self.whole_waves * (blocks * self.k_block_cycles + self.epilogue_cycles)
+        if self.split_tiles:
+            blocks = -(-self.tiles * blocks // self.slots)
+        else:
+            blocks *= self.whole_waves
+        # Cooperative consumers do not multiply while they store; what shares an SM does.
+        stores = self.whole_waves - 1 if self.plan.scheduler.persistent and self.config.consumers != "pingpong" else 0
+        return blocks * self.k_block_cycles + stores * self.epilogue_cycles
 
     @property
     def fill_cycles(self) -> float:
-        figure = self.machine.ring_l2 if self._operand_bytes <= self._capacity else self.machine.ring_hbm
-        clusters = self.machine.cluster_start.value if self.plan.scheduler.cluster_ctas > 1 else 0
-        return figure.value * (1 if self.plan.scheduler.persistent else self.whole_waves) + clusters
+        """What nothing hides: the first stage and the last epilogue, of each wave unless other CTAs work meanwhile."""
+        plan, machine = self.plan, self.machine
+        figure = machine.ring_l2 if self._operand_bytes <= self._capacity else machine.ring_hbm
+        alone = 1 if plan.scheduler.persistent or self.resident > 1 else self.whole_waves
+        start = machine.cluster_start.value if plan.scheduler.cluster_ctas > 1 else 0
+        start += machine.persistent_start.value if plan.scheduler.persistent else 0
+        return alone * (figure.value + self.epilogue_cycles) + start + self._split_cycles
+
+    @property
+    def _split_cycles(self) -> float:
+        """What stream-K takes to add up the parts of its tiles."""
+        if not self.split_tiles:
+            return 0.0
+        parts = max(self.slots / self.split_tiles, 1)
+        return self.machine.split.value + parts * 4 * self.plan.m_tile * self.plan.n_tile / self.machine.split_sum.value
 
     @property
     def _capacity(self) -> float:
@@ -150,7 +198,29 @@ class Estimate:
     @cached_property
     def hbm_bytes(self) -> int:
         loads = hbm_load_bytes(self.plan.scheduler, self.m, self.n, self._row_bytes, self.slots, self._capacity)
-        return loads + self.c_bytes
+        return max(loads, self._split_bytes) + self.c_bytes
+
+    @property
+    def _split_bytes(self) -> int:
+        """Bytes of A and B where CTAs are at different K: each tile that stream-K splits reads its own rows.
+
+        Unless the L2 holds the operand.
+        """
+        scheduler, share = self.plan.scheduler, self.split_tiles / self.tiles
+        rows = (scheduler.rows * scheduler.cluster[0], scheduler.columns * scheduler.cluster[1])
+        own = sum(
+            count * each
+            for count, extent, each in zip(rows, (self.m, self.n), self._row_bytes, strict=True)
+            if extent * each > self._capacity
+        )
+        return int(self._operand_bytes * (1 - share) + self.split_tiles * own)
+
+    @cached_property
+    def l2_fill_bytes(self) -> float:
+        """Bytes that arrive in the two halves of the L2, and C."""
+        once = self._operand_bytes
+        copies = copies_in_l2(self.plan.scheduler, self.m, self.n, self._row_bytes)
+        return (self.hbm_bytes - self.c_bytes) * copies / once + self.c_bytes
 
     def cycles_of(self, count: float, bandwidth: float) -> float:
         return count / bandwidth * self.clock * 1e6
@@ -160,24 +230,46 @@ class Estimate:
         return self.cycles_of(self.l2_bytes, self.machine.l2_bandwidth.value)
 
     @property
+    def _hbm_bandwidth(self) -> float:
+        hinted = self.config.a_hint or self.config.b_hint
+        return self.machine.hbm_bandwidth.value * (self.machine.hints.value if hinted else 1)
+
+    @property
     def hbm_cycles(self) -> float:
-        return self.cycles_of(self.hbm_bytes, self.machine.hbm_bandwidth.value)
+        """Of memory, or of the way into the L2."""
+        fill = self.cycles_of(self.l2_fill_bytes, self.machine.l2_fill.value)
+        return max(self.cycles_of(self.hbm_bytes, self._hbm_bandwidth), fill)
+
+    def _cycles(self, tensor: float, memory: float) -> float:
+        launch = self.machine.launch.value * self.clock
+        return launch + self.fill_cycles + max(self.machine.together(tensor, memory), self.l2_cycles)
+
+    @property
+    def least_hbm_cycles(self) -> float:
+        """Those of the best order of tiles, at least: a bound that needs no walk over them."""
+        scheduler, rows = self.plan.scheduler, self._row_bytes
+        loads = least_load_bytes(scheduler, self.m, self.n, rows, self.slots, self._capacity)
+        return self.cycles_of(loads + self.c_bytes, self._hbm_bandwidth)
+
+    @property
+    def splits(self) -> bool:
+        """Whether stream-K could help: on Hopper, with fewer tiles than SMs."""
+        return not self.plan.accumulator.columns and self.plan.roles.load is not None and self.tiles < self.slots
 
     @property
     def least_cycles(self) -> float:
-        """A bound that needs no walk over the tiles: every byte from memory once."""
-        least = self.cycles_of(self._operand_bytes + self.c_bytes, self.machine.hbm_bandwidth.value)
-        return self.fill_cycles + max(self.tensor_cycles, self.l2_cycles, least)
+        """A bound that needs no walk over the tiles, and holds for a split of K."""
+        tensor = self.tensor_cycles * (self.waves if self.splits else 1)
+        return self._cycles(tensor, self.least_hbm_cycles)
 
-    @property
+    @cached_property
     def cycles(self) -> float:
-        return self.fill_cycles + max(self.tensor_cycles, self.l2_cycles, self.hbm_cycles)
+        return self._cycles(self.tensor_cycles, self.hbm_cycles)
 
     @property
     def even_cycles(self) -> float:
         """With tiles that divide evenly among the SMs, as a split of K would have it."""
-        even = self.tensor_cycles * self.wave_efficiency * self.tile_efficiency
-        return self.fill_cycles + max(even, self.l2_cycles, self.hbm_cycles)
+        return self._cycles(self.tensor_cycles * self.wave_efficiency * self.tile_efficiency, self.hbm_cycles)
 
     @property
     def microseconds(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -13,15 +14,16 @@ from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.ladder import KernelEntry, find
 from ptxgen.gemm.plan import GemmPlan
+from ptxgen.gemm.traffic import cluster_tiles
 from ptxgen.timing import Machine
 
 #: The rung of each target whose options span the space.
 RUNGS = {"sm_100a": "blackwell/panels", "sm_90a": "hopper/overlapped"}
-#: Options that are tried in all their values; `stages` as many as fit, `panel` and `order` by the bytes from memory.
+#: Options that are tried in all their values; `stages` as many as fit, `panel` and `order` as take the least time.
 AXES = ("m_tile", "n_tile", "cta_group", "cluster_m", "cluster_n", "consumers")
 PANELS = (1, 2, 4, 8, 16)
-#: Predictions this close are tied: fewer bytes from the L2 decide, then fewer in shared memory.
-TIE = 0.02
+#: Gains below this are not worth a sentence.
+WORTH = 0.02
 #: From this part of the L2's bandwidth on the choice is said to rest on that figure.
 L2_HEAVY = 0.85
 #: Microseconds below which effects outside the model may dominate (a launch takes 2 to 7).
@@ -65,7 +67,7 @@ class Planning:
         if _shape(best) == _shape(shipped):
             said.append(f"{self.rung} ships this tile and cluster.")
         else:
-            words = f"about {self.gain:.0%} faster" if self.gain >= TIE else f"tied within {TIE:.0%}"
+            words = f"about {self.gain:.0%} faster" if self.gain >= WORTH else f"tied within {WORTH:.0%}"
             said.append(f"{self.rung} ships {_waves(shipped)}")
             times = f"{_shown(shipped.microseconds)} -> {_shown(best.microseconds)} µs"
             said.append(f"Predicted for {best.tile} instead of {shipped.tile}: {words} ({times}).")
@@ -76,16 +78,17 @@ class Planning:
                 f"It takes {need:.0f} TB/s from the L2, which has {figure.value / 1e12:g} ({figure.evidence}); with "
                 f"less, take {self.safer.tile}, about {safe:.0%} faster than what is shipped."
             )
+        tie = best.machine.tie.value
         least = min(each.cycles for each in self.ranked)
-        tied = [each.tile for each in self.ranked[1:] if each.cycles <= least * (1 + TIE)]
+        tied = [each.tile for each in self.ranked[1:] if each.cycles <= least * (1 + tie)]
         if tied:
             said.append(
-                f"Tied within {TIE:.0%}, with as many or more bytes from the L2: {', '.join(dict.fromkeys(tied))}."
+                f"Tied within {tie:.0%}, with as many or more bytes from the L2: {', '.join(dict.fromkeys(tied))}."
             )
         split = best.cycles / best.even_cycles - 1
-        if split >= TIE:
+        if split >= WORTH and best.machine.target == "sm_100a":
             said.append(f"A split of K (stream-K), which no rung has, could be at most {split:.0%} faster than that.")
-        if best.microseconds < SHORT:
+        if best.microseconds < SHORT and not best.machine.launch.value:
             said.append(f"Launch and epilogue are not in these times; below {SHORT} µs they may decide.")
         return said
 
@@ -132,7 +135,8 @@ def plan_gemm(
     fixed: Mapping[str, Any] = {},
     kernel: str | None = None,
 ) -> Planning:
-    """The best `count` configurations of a problem. `fixed` options keep their values; `clock` in MHz.
+    """The best `count` configurations of a problem. `fixed` options keep their values; `clock` in MHz, by default the
+    machine's for a problem of so many FLOP per byte.
 
     Those of a `kernel` by name or id, by default of the rung in `RUNGS`. Raises PlanError for sizes out of range,
     options that the rung has not, a rung of another target, and where nothing fits.
@@ -142,8 +146,7 @@ def plan_gemm(
             raise PlanError(f"{name} must be 1 to {LARGEST}, not {value}")
     if count < 1:
         raise PlanError(f"the planner lists 1 configuration or more, not {count}")
-    clock = machine.clock.value if clock is None else clock
-    if not 100 <= clock <= 10000:
+    if clock is not None and not 100 <= clock <= 10000:
         raise PlanError(f"the clock must be 100 to 10000 MHz, not {clock:g}")
     entry = find(kernel or RUNGS[machine.target])
     if entry.target != machine.target:
@@ -153,9 +156,13 @@ def plan_gemm(
     GemmConfig(**{**entry.defaults, **fixed}).require(entry.target)
 
     def estimate(plan: GemmPlan) -> Estimate:
-        return Estimate(plan, machine, m, n, k, clock)
+        return Estimate.of(plan, machine, m, n, k, clock)
 
-    candidates = [estimate(each) for each in _candidates(entry, machine, m, n, fixed)]
+    candidates = [
+        _hinted(entry, each, fixed)
+        for plan in _candidates(entry, machine, m, n, fixed)
+        for each in _sharing(entry, estimate(plan), fixed)
+    ]
     if not candidates:
         raise PlanError(f"no configuration of {entry.name} fits: {_refusal(entry, fixed)}")
     found: dict[tuple[object, ...], Estimate] = {}
@@ -164,18 +171,24 @@ def plan_gemm(
         if known is None or _rank(each) < _rank(known):
             found[_shape(each)] = each
     ranked: list[Estimate] = []
+    tie = 1 + machine.tie.value
     for each in sorted(found.values(), key=lambda each: each.least_cycles):
-        if len(ranked) >= count and each.least_cycles > max(ranked[count - 1].cycles, ranked[0].cycles * (1 + TIE)):
+        if len(ranked) >= count and each.least_cycles > max(ranked[count - 1].cycles, ranked[0].cycles * tie):
             break
-        ranked.append(_ordered(each, fixed))
+        ranked.append(_split(entry, _ordered(each, fixed), fixed))
         ranked.sort(key=lambda other: other.cycles)
-    tied = ranked[0].cycles * (1 + TIE)
+    tied = ranked[0].cycles * tie
     ranked.sort(key=lambda other: (max(other.cycles, tied), other.l2_bytes, *_rank(other)))
     own = {name: value for name, value in fixed.items() if name not in AXES}
     shipped = _fitted(entry, {**entry.choices_for(m, n, k), **own}, _most_stages(entry.described()))
     if shipped is None:
         raise PlanError(f"{entry.name} does not fit: {_refusal(entry, own)}")
-    return Planning(entry.name, ranked[:count], estimate(shipped))
+    listed = [replace(each, plan=entry.plan(**_options(entry, each))) for each in ranked[:count]]
+    return Planning(entry.name, listed, estimate(shipped))
+
+
+def _options(entry: KernelEntry, each: Estimate) -> dict[str, Any]:
+    return {name: getattr(each.config, name) for name in entry.options}
 
 
 def _rank(each: Estimate) -> tuple[float, float, bool]:
@@ -265,23 +278,61 @@ def _refusal(entry: KernelEntry, choices: Mapping[str, Any]) -> str:
 
 
 def _ordered(each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
-    """With the order of tiles that brings the fewest bytes from memory; the rung's own where that is as good.
+    """With the order of tiles that takes the least time, or as little with the fewest bytes from memory.
 
-    But along M where B is the larger: CTAs with the same rows of it should be neighbors (128×4096×14336 on an H200: 33
-    µs, 46 with panels of 8).
+    The rung's own where that is as good; but in one wave along M if B is the larger, so that CTAs with the same rows of
+    it are neighbors (128×4096×14336 on an H200: 33 µs, 46 with panels of 8).
     """
     if "panel" in fixed or "order" in fixed:
         return each
-    best = each
-    if each.n > each.m and each.slots >= each.tiles:
-        along_m = replace(each.plan.scheduler, panel=0)
-        plan = replace(each.plan, config=replace(each.config, panel=0), scheduler=along_m)
-        return replace(each, plan=plan)
-    others = [{"panel": panel} for panel in PANELS] + [{"panel": 0, "order": "hilbert"}]
-    for order in others:
+
+    def ordered(order: Mapping[str, Any]) -> Estimate:
         scheduler = replace(each.plan.scheduler, **order)
-        plan = replace(each.plan, config=replace(each.config, **order), scheduler=scheduler)
-        other = replace(each, plan=plan)
-        if other.hbm_bytes < best.hbm_bytes:
+        return replace(each, plan=replace(each.plan, config=replace(each.config, **order), scheduler=scheduler))
+
+    if each.slots >= each.tiles:
+        return ordered({"panel": 0}) if each.n > each.m else each
+    best = each
+    for order in [*({"panel": panel} for panel in PANELS), {"panel": 0, "order": "hilbert"}]:
+        other = ordered(order)
+        if (other.cycles, other.hbm_bytes) < (best.cycles, best.hbm_bytes):
             best = other
     return best
+
+
+def _hinted(entry: KernelEntry, each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
+    """With hints for the L2 where memory bounds and the grid reads a row of the larger operand at most twice.
+
+    Unless they are fixed, or nobody has measured what they gain on the machine.
+    """
+    if each.machine.hints.value == 1 or {"a_hint", "b_hint"} & set(fixed) or "a_hint" not in entry.options:
+        return each
+    along_m, along_n = cluster_tiles(each.plan.scheduler, each.m, each.n)
+    if each.least_hbm_cycles < each.tensor_cycles or (along_m if each.n > each.m else along_n) > 2:
+        return each
+    a, b = ("evict_last", "evict_first") if each.n > each.m else ("evict_first", "evict_last")
+    return replace(each, plan=replace(each.plan, config=replace(each.config, a_hint=a, b_hint=b)))
+
+
+def _sharing(entry: KernelEntry, each: Estimate, fixed: Mapping[str, Any]) -> Iterator[Estimate]:
+    """It, and the same with fewer stages so that two or three CTAs share an SM, where registers allow it."""
+    yield each
+    if each.plan.scheduler.persistent or each.whole_waves < 2 or each.plan.roles.registers or "stages" in fixed:
+        return
+    if each.plan.accumulator.columns or each.plan.scheduler.cluster_ctas > 1:
+        return
+    for ctas in (2, 3):
+        if each.config.stages // ctas > 2:
+            plan = entry.plan(**{**_options(entry, each), "stages": each.config.stages // ctas})
+            yield replace(each, plan=plan)
+
+
+def _split(entry: KernelEntry, each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
+    """With stream-K where there are fewer tiles than SMs and the rung has it, if that is faster."""
+    if "scheduler" in fixed or not each.splits:
+        return each
+    with suppress(PlanError):
+        plan = entry.plan(**{**_options(entry, each), "scheduler": "stream"})
+        other = _hinted(entry, replace(each, plan=plan), fixed)
+        return min(each, other, key=lambda made: made.cycles)
+    return each

@@ -65,6 +65,12 @@ class Roles:
             return cls()
         return cls(warps=4 + 4 * consumers, load=0, mma=4, epilogue=4, registers=registers)
 
+    def launch_registers(self, accumulator: int) -> int:
+        """Registers of a thread when a Hopper kernel starts; with setmaxnreg the CTA takes all of a multiprocessor."""
+        if self.registers:
+            return _ALL_REGISTERS // self.threads // 8 * 8
+        return -(-(accumulator + _OTHER_REGISTERS) // 8) * 8
+
     @property
     def storing(self) -> int:
         """Warps that store C."""

@@ -7,6 +7,7 @@ TileOPs: tile-ai/TileOPs. Ours: runs on one H200.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
@@ -39,12 +40,18 @@ class Figure:
 class Machine:
     """A GPU as the planner and the timing model see it.
 
-    `clock` is that of a busy tensor core: it depends on power and data and is an input of every prediction in time.
-    `l2_reuse` is the part of the L2 over which a working set is read from memory again. `ring_l2` and `ring_hbm`:
-    cycles from an empty stage to the commit that frees it again, without the rows and MMAs of the stage, for operands
-    in L2 and in memory. `epilogue`: bytes of C per cycle that consumers store between two tiles. `split`: cycles that
-    stream-K takes to add up the parts of tiles. `cluster_start`: cycles by which clusters start and end later
-    than single CTAs. `cluster` is the largest cluster of which SMs // CTAs run at once.
+    `clock` is that of a busy tensor core: it depends on power and data and is an input of every prediction in time;
+    `boost` is that of a kernel which memory bounds. `launch`: microseconds from one launch to the next that no CTA
+    works. `hints`: the bandwidth of memory with L2 eviction priorities over that without. `l2_fill`: bytes a second
+    that arrive in the two halves of the L2, each of which takes a line that its SMs read. `l2_reuse` is the part of
+    the L2 over which a working set is read from memory again. `mma_busy`: MMA interval over the cycles that an MMA
+    takes in a main loop. `ring_l2` and `ring_hbm`: cycles from an empty stage to the commit that frees it again,
+    without the rows and MMAs of the stage, for operands in L2 and in memory. `epilogue`: bytes of C per cycle that
+    consumers store between two tiles. `split`: cycles that stream-K takes for the flags, `split_sum`: bytes per cycle
+    that the owner of a tile adds. `cluster_start` and `persistent_start`: cycles by which clusters, and CTAs that walk
+    over tiles, start and end later than others. `overlap`: p of the p-norm of the times of tensor cores and memory;
+    infinite where they hide each other completely. `tie`: predictions this close are tied. `cluster` is the largest
+    cluster of which SMs // CTAs run at once.
     """
 
     name: str
@@ -52,12 +59,17 @@ class Machine:
     target: str
     sms: Figure
     clock: Figure
+    boost: Figure
+    launch: Figure
     hbm_bandwidth: Figure
+    hints: Figure
+    l2_fill: Figure
     l2_bandwidth: Figure
     l2_bytes: Figure
     l2_reuse: Figure
     shared_bandwidth: Figure
     mma_columns: Figure
+    mma_busy: Figure
     tensor: Mapping[str, Figure]
     tma_rows: Figure
     tma_issue: Figure
@@ -66,7 +78,11 @@ class Machine:
     ring_hbm: Figure
     epilogue: Figure
     split: Figure
+    split_sum: Figure
     cluster_start: Figure
+    persistent_start: Figure
+    overlap: Figure
+    tie: Figure
     cluster: Figure
 
     @property
@@ -93,6 +109,22 @@ class Machine:
         yield "shared_bytes", self.shared_bytes
         yield "tmem_columns", self.tmem_columns
 
+    def clock_of(self, intensity: float) -> float:
+        """MHz of a problem with so many FLOP per byte: power falls from `boost` to `clock` as tensor cores get busy.
+
+        The square of the tensor cores' share in the time of memory, at most 1, is the part of the way.
+        """
+        peak = self.sms.value * self.tensor["f16"].value * self.clock.value * 1e6
+        share = min(1.0, intensity * self.hbm_bandwidth.value / peak)
+        return round(self.boost.value - (self.boost.value - self.clock.value) * share**2, -1)
+
+    def together(self, *cycles: float) -> float:
+        """The time of parts that run at once: their p-norm with `overlap`; the largest where that is infinite."""
+        largest, p = max(cycles), self.overlap.value
+        if math.isinf(p) or not largest:
+            return largest
+        return largest * sum((each / largest) ** p for each in cycles) ** (1 / p)
+
     def mma_cycles(self, m: int, n: int, cta_group: int = 1) -> float:
         """Cycles between two MMAs of m×n with K of 32 bytes, A and B in shared memory; m and n are the pair's with 2.
 
@@ -105,18 +137,20 @@ class Machine:
     def k_block_cycles(
         self, mma: float, rows: int, copies: int, stages: int, *, in_l2: bool, outside: int = 0
     ) -> float:
-        """Cycles of one K block in a ring of stages: MMA, arrival of `rows` rows of 128 bytes, issue of the copies.
+        """Cycles of one K block in a ring of stages: MMAs, arrival of `rows` rows of 128 bytes, issue of the copies.
 
         Of the rows `outside` lie outside of their matrix. With few stages, the cycles are those of the round trip of a
         stage divided among them.
         """
-        arrival = rows / self.tma_rows.value + outside * self.tma_outside.value
+        mma /= self.mma_busy.value
+        arrival = (rows - outside) / self.tma_rows.value + outside * self.tma_outside.value
         floor = max(mma, arrival, copies * self.tma_issue.value)
         trip = (self.ring_l2 if in_l2 else self.ring_hbm).value + arrival + mma
         return max(floor, trip / stages)
 
 
 _CSV = "SemiAnalysis, B200"
+_FIT = "fit to ours (bench/data/hopper.json)"
 _PER_CYCLE = "FLOP per cycle and SM"
 
 B200 = Machine(
@@ -132,12 +166,17 @@ B200 = Machine(
             "1.34 of Tilus's f16 and 1.08 of the MXFP8 article at 8192; power decides"
         ),
     ),
+    boost=Figure(1500, "MHz", unverified("as `clock`: no run on a B200 says how fast a kernel bound by memory clocks")),
+    launch=Figure(0, "µs", unverified("not in the model")),
     hbm_bandwidth=Figure(7.2e12, "B/s", measured(f"{_CSV}: TMA loads with 64 kB in flight per SM, 7.0 to 7.3 TB/s")),
+    hints=Figure(1, "of the bandwidth without", unverified("nobody has measured it")),
+    l2_fill=Figure(14.4e12, "B/s", unverified("twice that of memory, so that it never bounds: nobody has measured it")),
     l2_bandwidth=Figure(21e12, "B/s", measured("QuickRunCUDA, B300, not B200: 20 to 22 TB/s as kernels see it")),
     l2_bytes=Figure(126.5e6, "B", measured("QuickRunCUDA, B300")),
     l2_reuse=Figure(0.5, "of the L2", inferred(f"{_CSV}: round trips grow where A and B pass half of the L2")),
     shared_bandwidth=Figure(128, "B per cycle and SM", measured("QuickRunCUDA, B300; SemiAnalysis's intervals fit it")),
     mma_columns=Figure(2, "columns of N per cycle", measured(f"{_CSV}: intervals of N/2 cycles, every kind")),
+    mma_busy=Figure(1, "of the MMA interval", measured(f"{_CSV}: 98 to 99.5 % where nothing else bounds")),
     tensor={
         "f16": Figure(8192, _PER_CYCLE, measured(f"{_CSV}: 99.5 % of it")),
         "tf32": Figure(4096, _PER_CYCLE, inferred("half of f16: K of an instruction is 32 bytes for every kind")),
@@ -149,12 +188,16 @@ B200 = Machine(
     },
     tma_rows=Figure(1, "rows of 128 B per cycle", measured(f"{_CSV}, mainloop of one CTA: 257 cycles for 256 rows")),
     tma_issue=Figure(57, "cycles per copy", measured(f"{_CSV}, mainloop of one CTA with the smallest tiles")),
-    tma_outside=Figure(0, "more cycles per row outside of the matrix", unverified("nobody has measured it")),
+    tma_outside=Figure(1, "cycles per row outside of the matrix", unverified("as rows inside: nobody has measured it")),
     ring_l2=Figure(570, "cycles", inferred(f"fit to {_CSV}, mainloop of one CTA, 515 to 585")),
     ring_hbm=Figure(1000, "cycles", inferred(f"fit to {_CSV}, mainloop of one CTA, 740 to 1060")),
     epilogue=Figure(32, "B of C per cycle", unverified("as H200; no rung for it stores between two tiles")),
+    split=Figure(4000, "cycles", unverified("as H200; no rung for it splits K")),
+    split_sum=Figure(25, "B of fp32 sums per cycle", unverified("as H200; no rung for it splits K")),
     cluster_start=Figure(0, "cycles", unverified("nobody has measured it")),
-    split=Figure(30000, "cycles", unverified("as H200; no rung for it splits K")),
+    persistent_start=Figure(0, "cycles", unverified("nobody has measured it")),
+    overlap=Figure(math.inf, "p-norm", unverified("the largest part bounds: nobody has measured a kernel's parts")),
+    tie=Figure(0.02, "of the time", unverified("no ranking was compared with measured kernels")),
     cluster=Figure(2, "CTAs", inferred("148 SMs are 74 pairs; how many clusters of 4 or 8 its GPCs hold is not known")),
 )
 
@@ -171,28 +214,37 @@ H200 = Machine(
             "the boost clock of 1.83 to 1.98"
         ),
     ),
-    hbm_bandwidth=Figure(4.1e12, "B/s", measured("FlashGPU-Sim, H200: TMA loads 4.10 TB/s; our copies 4.3 TB/s")),
-    l2_bandwidth=Figure(17.5e12, "B/s", unverified("TileOPs's effective figure; others read 5.5 to 7 TB/s on H100")),
+    boost=Figure(1980, "MHz", measured("ours, docs/hopper.md: rows with M up to 32")),
+    launch=Figure(1.9, "µs", inferred(f"{_FIT}: launches of a CUDA graph")),
+    hbm_bandwidth=Figure(4.55e12, "B/s", measured("ours, docs/hopper.md: 4.64 TB/s by the GEMV, 4.54 by TMA loads")),
+    hints=Figure(1.03, "of the bandwidth without", inferred(f"{_FIT}: evict_first and evict_last where M is small")),
+    l2_fill=Figure(6.1e12, "B/s", inferred(f"{_FIT}: M 128 in tiles of 64, neighbors that share B or not")),
+    l2_bandwidth=Figure(
+        17.5e12, "B/s", unverified("TileOPs's effective figure; ours reach 14, with neighbors that share rows")
+    ),
     l2_bytes=Figure(60e6, "B", measured("ours")),
     l2_reuse=Figure(0.5, "of the L2", unverified("as B200")),
     shared_bandwidth=Figure(128, "B per cycle and SM", measured("Luo et al., arXiv 2402.13499")),
     mma_columns=Figure(2, "columns of N per cycle", measured("Luo et al., H800: m64nN in N/2 cycles from N 64 on")),
+    mma_busy=Figure(0.9, "of the MMA interval", inferred(_FIT)),
     tensor={
         "f16": Figure(4096, _PER_CYCLE, measured("Luo et al., H800")),
         "tf32": Figure(2048, _PER_CYCLE, inferred("half of f16: K of an instruction is 32 bytes for every kind")),
         "f8f6f4": Figure(8192, _PER_CYCLE, measured("Luo et al., H800")),
         "i8": Figure(8192, _PER_CYCLE, inferred("as f8f6f4: K of an instruction is 32 bytes for every kind")),
     },
-    tma_rows=Figure(
-        0.5, "rows of 128 B per cycle", inferred("from ours: 54 to 60 B per cycle and SM where loads bound")
-    ),
+    tma_rows=Figure(0.63, "rows of 128 B per cycle", inferred(f"{_FIT}: tiles of few rows of A, one CTA per SM")),
     tma_issue=Figure(33, "cycles per copy", measured("FlashGPU-Sim: 32 to 33")),
-    tma_outside=Figure(3, "more cycles per row outside of the matrix", inferred("ours: tiles of 64 rows, M 1 to 64")),
-    ring_l2=Figure(570, "cycles", unverified("as B200")),
-    ring_hbm=Figure(700, "cycles", inferred("from ours: tiles of 64x64 with 4 stages")),
+    tma_outside=Figure(8.5, "cycles per row outside of the matrix", inferred(f"{_FIT}: tiles of 64 rows, M 1 to 32")),
+    ring_l2=Figure(1600, "cycles", unverified("as ring_hbm: the first read of every row comes from memory")),
+    ring_hbm=Figure(1600, "cycles", inferred(f"{_FIT}: rings of 4 to 22 stages, M 8 to 64")),
     epilogue=Figure(32, "B of C per cycle", inferred("fit to ours: what ping-pong gains where K is short")),
-    cluster_start=Figure(2000, "cycles", inferred("fit to ours: 1024³ with and without clusters, 6.8 and 5.4 µs")),
-    split=Figure(30000, "cycles", inferred("fit to ours: stream-K against one tile a CTA at 1024 and 512 rows")),
+    split=Figure(4000, "cycles", inferred(f"{_FIT}: stream-K against one tile a CTA")),
+    split_sum=Figure(25, "B of fp32 sums per cycle", inferred(f"{_FIT}: stream-K by tile")),
+    cluster_start=Figure(1100, "cycles", measured("ours: one wave with and without, 0.4 to 1.1 µs")),
+    persistent_start=Figure(1000, "cycles", measured("ours: one wave with either scheduler, 0.2 to 0.9 µs")),
+    overlap=Figure(4, "p-norm", inferred(_FIT)),
+    tie=Figure(0.01, "of the time", inferred("ours: the mean regret of docs/hopper.md is hardly larger than without")),
     cluster=Figure(2, "CTAs", inferred("132 SMs are 66 pairs; clusters of 8 reach 120 SMs only (CUTLASS issue 1921)")),
 )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HEAD = ("tile", "cluster", "sched", "ring", "kB", "TMEM", "waves", "last", "useful", "L2", "HBM", "µs", "bound")
 LEGEND = (
     "ring: stages; kB: shared memory; TMEM: columns; last: slots used in the last wave; useful: MMA cycles that make "
-    "C, of those of whole waves; L2, HBM: MB; µs: lower bound; bound: by what"
+    "C, of those of whole waves; L2, HBM: MB; µs: of the model; bound: by what"
 )
 
 
@@ -55,7 +55,7 @@ def plan(
 ) -> None:
     """List configurations of the shipped kernels for a problem, and explain which to take.
 
-    Times are lower bounds of a simple model, for comparing configurations: see docs/plan.md.
+    Times are those of a simple model, for comparing configurations: see docs/plan.md.
     """
     from ptxgen.cli.errors import choose
     from ptxgen.gemm.planner import RUNGS, plan_gemm
