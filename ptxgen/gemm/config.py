@@ -21,6 +21,7 @@ _STORE_CACHES = ("", "no_allocate")
 _KINDS = ("", *SCALED_KINDS)
 _SCALES = ("", "ue8m0", "ue4m3")
 _HINTS = ("", "evict_first", "evict_last")
+_BLOCK_SCALES = ("none", "1d2d")
 _ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
 
@@ -124,6 +125,11 @@ class GemmConfig:
     b_hint: str = option("", "L2 eviction priority of the loads of B", choices=_HINTS)
     promote: bool = option(
         True, "add the fp8 sums of every K block in fp32; else wgmma keeps them, with 13 bits", choices=(False, True)
+    )
+    scales: str = option(
+        "none",
+        "fp32 scales of promoted fp8 sums; 1d2d: one for a row of A and 128 of K, one for 128 rows of B and 128 of K",
+        choices=_BLOCK_SCALES,
     )
     dependent: bool = option(
         False, "may begin before the launch before it in the stream has ended (griddepcontrol)", choices=(False, True)

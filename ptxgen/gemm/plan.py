@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.block_scales import BLOCK, BlockScales
 from ptxgen.gemm.combination import LinearCombination
 from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.epilogue import Epilogue
@@ -55,6 +56,8 @@ class GemmPlan:
     roles: Roles
     pipelines: tuple[Pipeline, ...]
     shared: SharedMap
+    #: The fp32 scales of promoted sums, where the kernel takes them.
+    block_scales: BlockScales | None = None
     name: str = ""
     #: The options that `ptxgen run FILE.ptx` needs to make this plan again from the kernel of that name.
     settings: tuple[str, ...] = ()
@@ -110,6 +113,7 @@ class GemmPlan:
             raise PlanError("stream takes a Hopper kernel with roles and without batches")
         m, n = config.m_tile, config.n_tile
         accumulator: Accumulator | RegisterAccumulator
+        block_scales: BlockScales | None = None
         if wgmma:
             pingpong = config.consumers == "pingpong"
             warpgroups = config.warpgroups or (1 if pingpong else 0)
@@ -127,7 +131,9 @@ class GemmPlan:
                 raise PlanError(
                     f"lag={config.lag} takes two warpgroups, at least {config.lag + 1} stages and whole tiles"
                 )
-            roles = Roles.warpgroups(consumers, accumulator.registers, n // 2, specialized=specialized)
+            block_scales = _block_scales(config, accumulator, a.k_tile)
+            extra = 0 if block_scales is None else block_scales.registers
+            roles = Roles.warpgroups(consumers, accumulator.registers + extra, n // 2, specialized=specialized)
         else:
             accumulator = Accumulator.of(
                 a,
@@ -159,7 +165,7 @@ class GemmPlan:
         )
         if config.overlap and not scheduler.persistent:
             raise PlanError("overlapping accumulators are for persistent kernels: scheduler=static or clc")
-        pipelines = _pipelines(config, a, b, scheduler, accumulator)
+        pipelines = _pipelines(config, a, b, scheduler, accumulator, block_scales)
         wanted = [
             Wanted(each.name, config.stages * each.bytes, 1024, f"{each.name.upper()}, {each.rows} rows", config.stages)
             for each in (a, b)
@@ -168,6 +174,9 @@ class GemmPlan:
             Wanted(each.name, config.stages * each.bytes, 128, f"scales, {each.rows} rows", config.stages)
             for each in scales
         ]
+        if block_scales is not None:
+            size = config.stages * block_scales.bytes
+            wanted.append(Wanted("sfa", size, 128, f"scales of A, {block_scales.rows} rows", config.stages))
         wanted += epilogue.wanted
         if scheduler.kind == "clc":
             size = config.clc_stages * RESPONSE_BYTES
@@ -183,7 +192,10 @@ class GemmPlan:
             )
             for each in pipelines
         )  # fmt: skip
-        return cls(config, template, target, a, b, accumulator, epilogue, scheduler, roles, placed, shared)
+        return cls(
+            config, template, target, a, b, accumulator, epilogue, scheduler, roles, placed, shared,
+            block_scales=block_scales,
+        )  # fmt: skip
 
     @classmethod
     def _naive(cls, config: GemmConfig, template: Template, target: str) -> GemmPlan:
@@ -258,6 +270,7 @@ class GemmPlan:
                 made += [(long, name), (word, f"ld{name}"), *[(long, f"stride_{name}")] * batched]
             if name == "b":
                 made += [(tensormap, f"tensormap_{each.name}[128]") for each in self.scales]
+                made += [(tensormap, "tensormap_sfa[128]"), (long, "sfb")] * (self.block_scales is not None)
             if name == "c":
                 made += [(long, "sfc")] * self.epilogue.quantizes
         made += [(long, "bias")] * bool(combination.bias)
@@ -344,13 +357,15 @@ def _pipelines(
     b: Operand,
     scheduler: TileScheduler,
     accumulator: Accumulator | RegisterAccumulator,
+    block_scales: BlockScales | None,
 ) -> list[Pipeline]:
     group, ctas, clustered = config.cta_group, scheduler.cluster_ctas, scheduler.cluster_ctas > 1
     what = "a K block of A and B"
     if isinstance(accumulator, RegisterAccumulator):
         # Every consumer warp of every CTA of the cluster, all of which share A or B. No scope: copies and wgmma follow
         # an mbarrier of another CTA all the same, and ptxas makes .cluster a MEMBAR of the GPU in every K block.
-        ab = Pipeline("ab", config.stages, 1, a.bytes + b.bytes, 4 * accumulator.warpgroups * ctas, what)
+        loaded = a.bytes + b.bytes + (0 if block_scales is None else block_scales.bytes)
+        ab = Pipeline("ab", config.stages, 1, loaded, 4 * accumulator.warpgroups * ctas, what)
         # Warpgroups that take turns: the warps of one arrive where the other waits.
         turns = [Pipeline("turn", 2, 4, 0, 0, "the turn of a warpgroup to multiply")]
         lags = [Pipeline("lag", 1, 4, 0, 0, "the start of the second warpgroup")]
@@ -373,6 +388,22 @@ def _pipelines(
         readers = ctas * 5 + ctas // group + 1
         made.append(Pipeline("clc", config.clc_stages, 1, RESPONSE_BYTES, readers, "a response", clustered))
     return made
+
+
+def _block_scales(config: GemmConfig, accumulator: RegisterAccumulator, k_tile: int) -> BlockScales | None:
+    """The fp32 scales of promoted sums, where there are any. Raises PlanError for what such kernels have not."""
+    if config.scales == "none":
+        return None
+    if not accumulator.promoted:
+        raise PlanError(
+            f"scales={config.scales} multiply promoted sums of e4m3 and e5m2 (promote=true), not those of "
+            f"{config.dtype}{' without promote' if accumulator.cut else ''}"
+        )
+    if k_tile != BLOCK:
+        raise PlanError(f"scales={config.scales} are for {BLOCK} of K: the K tile must have as many, not {k_tile}")
+    if config.batched or config.c_major == "m":
+        raise PlanError(f"scales={config.scales} take batched=false and c_major=n")
+    return BlockScales(config.m_tile, config.n_tile)
 
 
 def _scaled_types(config: GemmConfig) -> tuple[ScaledType, ScaledType] | None:

@@ -29,6 +29,8 @@ L2_HEAVY = 0.85
 #: Microseconds below which effects outside the model may dominate (a launch takes 2 to 7).
 SHORT = 10
 LARGEST = 1 << 18
+#: The tile of a rung whose own leaves promoted sums no registers.
+_NARROW = {"n_tile": 128}
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,8 @@ def plan_gemm(
     tied = ranked[0].cycles * tie
     ranked.sort(key=lambda other: (max(other.cycles, tied), other.l2_bytes, *_rank(other)))
     own = {name: value for name, value in fixed.items() if name not in AXES}
-    shipped = _fitted(entry, {**entry.choices_for(m, n, k), **own}, _most_stages(entry.described()))
+    most, rung = _most_stages(entry.described()), {**entry.choices_for(m, n, k), **own}
+    shipped = _fitted(entry, rung, most) or _fitted(entry, {**own, **_NARROW}, most)
     if shipped is None:
         raise PlanError(f"{entry.name} does not fit: {_refusal(entry, own)}")
     listed = [replace(each, plan=entry.plan(**_options(entry, each))) for each in ranked[:count]]

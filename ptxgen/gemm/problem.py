@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device import DeviceArray
 from ptxgen.dtypes import DTYPES, scalar_type
+from ptxgen.gemm.block_scales import require_scales
 from ptxgen.gemm.epilogue import SCALE_COLUMNS
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Batches
@@ -169,6 +170,8 @@ class GemmProblem:
         """The tensormaps of all matrices and scales that the kernel takes so, by name, at address 0."""
         made = {name: self.tensormap(name, 0) for name in self.tensormaps}
         scales = {each.name: each.tensormap(0, self.scale_rows(each), self.k) for each in self.plan.scales}
+        if self.plan.block_scales is not None:
+            scales["sfa"] = self.plan.block_scales.tensormap(0, self.m, self.k)
         return {**made, **scales}
 
     @cached_property
@@ -196,11 +199,12 @@ class GemmProblem:
     ) -> list[Any]:
         """The launch arguments in the order of the entry's parameters; each array a device array or an address.
 
-        `scales` of A and B in blocks (`ptxgen.gemm.scales.pack`), where the kernel takes them; `c_scales` is room for
-        those of C. Raises PlanError for arrays of another size or type.
+        `scales` of A and B in blocks (`ptxgen.gemm.scales.pack`), or of fp32 (`ptxgen.gemm.block_scales`), where the
+        kernel takes them; `c_scales` is room for those of C. Raises PlanError for arrays of another size or type.
         """
-        if len(scales) != len(self.plan.scales):
-            words = "no scales" if not self.plan.scales else "the scales of A and B"
+        block_scales = self.plan.block_scales
+        if len(scales) != (len(self.plan.scales) if block_scales is None else 2):
+            words = "no scales" if not self.plan.scales and block_scales is None else "the scales of A and B"
             raise PlanError(f"the kernel takes {words}, but {len(scales) or 'none'} are given")
         combination, batched = self.plan.epilogue.combination, self.plan.config.batched
         given: dict[Matrix, Any] = {"a": a, "b": b, "c": c, "source": source}
@@ -225,7 +229,12 @@ class GemmProblem:
             if name not in self.tensormaps or name == "c":
                 made += [given[name], leading, *[self.stride(name)] * batched]
             if name == "b":
-                made += [self._scales(*each) for each in zip(self.plan.scales, scales, strict=True)]
+                if block_scales is None:
+                    made += [self._scales(*each) for each in zip(self.plan.scales, scales, strict=True)]
+                else:
+                    require_scales("sfa", scales[0], self.m, self.k)
+                    require_scales("sfb", scales[1], self.n, self.k)
+                    made += [block_scales.tensormap(scales[0], self.m, self.k), scales[1]]
             if name == "c" and self.plan.epilogue.quantizes:
                 _require_scales("sfc", c_scales, self.m, self.n, self.plan.epilogue.scaled_type)
                 made.append(c_scales)

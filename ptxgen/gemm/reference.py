@@ -59,7 +59,7 @@ class Reference:
 
     @property
     def scales(self) -> tuple[np.ndarray, ...]:
-        """The scales of A and B in blocks, as bytes; empty where the kernel takes none."""
+        """The scales of A and B as memory has them; empty where the kernel takes none."""
         return ()
 
     @property

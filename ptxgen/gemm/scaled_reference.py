@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ptxgen.emulator.arithmetic.tensor_sums import fused, fused_groups
 from ptxgen.gemm.problem import GemmProblem, Matrix
+from ptxgen.gemm.promoted_reference import PromotedReference
 from ptxgen.gemm.reference import Reference
 from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.gemm.scales import pack, pack_elements, quantize, scale_values
@@ -138,6 +139,8 @@ def _part(values: npt.NDArray[_T], first: int, count: int) -> npt.NDArray[_T]:
 
 def reference_of(problem: GemmProblem, seed: int, *, whole_range: bool = False) -> Reference:
     """The reference of a problem: to the bit where operands have scales."""
+    if problem.plan.block_scales is not None:
+        return PromotedReference(problem, seed)
     if problem.plan.scales:
         return ScaledReference(problem, seed, whole_range)
     return Reference(problem, seed)

@@ -54,6 +54,7 @@ _SMALL = {"n_tile": 32, "stages": 2}
 _CHUNKS = {**_SMALL, "chunk": 16}
 #: In three, so that two buffers of them begin with either.
 _THREE = {**_CHUNKS, "n_tile": 48}
+_FP8 = {"dtype": "e4m3", "c_dtype": "bf16", "scales": "1d2d"}
 _ALL = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu", "batched": True}
 #: Rows of C on 16 bytes, inside C and across its edges; then rows that are not, of a single K block.
 _DIRECT: tuple[Problem, ...] = ((239, 120, 136, {}), (100, 64, 8, {"ldc": 65}))
@@ -105,6 +106,11 @@ RUNGS: dict[str, Rung] = {
         "hopper-5",
         {**_THREE, **_ALL, "consumers": "pingpong", "m_tile": 64, "slots": 4, "panel": 2},
         ((239, 85, 136, _BATCHES), (100, 48, 8, {"ldsource": 49})),
+    ),
+    "hopper-5, fp8 with scales": Rung(
+        "hopper-5",
+        {**_THREE, **_FP8, "m_tile": 64, "slots": 4, "panel": 2},
+        ((175, 181, 264, {}), (70, 53, 16, {}), (70, 69, 16, {}), (70, 32, 16, {})),
     ),
     "modular-k2 with options": Rung(
         "modular-k2", _ALL, ((96, 105, 136, {**_BATCHES, "ldc": 112}), (50, 64, 8, {"ldc": 65, "ldsource": 65}))

@@ -1,0 +1,92 @@
+"""Random fp8 inputs with fp32 scales, and the C that promoted sums with scales must give, bit for bit.
+
+A K block of 128 is summed by the tensor core from zero (`ptxgen.emulator.arithmetic.tensor_sums` says how); its sum
+times the product of its scales is added in fp32 by one fma, one K block after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxgen.emulator.arithmetic import single
+from ptxgen.emulator.arithmetic.tensor_sums import HOPPER_F8, fused
+from ptxgen.gemm.block_scales import BLOCK, shape_a, shape_b
+from ptxgen.gemm.reference import Reference
+from ptxgen.gemm.types import TYPES
+
+#: Exponents of random scales: sums of K blocks differ in size by far more than fp32 has bits.
+_EXPONENTS = 20
+
+
+@dataclass(frozen=True)
+class PromotedReference(Reference):
+    """The inputs of a problem whose fp8 operands have fp32 scales, and C to the bit."""
+
+    @cached_property
+    def row_scales(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Scales of A [M, K blocks] and B [blocks of 128 rows, K blocks]: of every size from 2**-20 to 2**20."""
+        problem, random = self.problem, np.random.default_rng([self.seed, 3])
+        blocks = shape_b(problem.n, problem.k)
+        found = [np.exp2(random.uniform(-_EXPONENTS, _EXPONENTS, shape)) for shape in ((problem.m, blocks[1]), blocks)]
+        return found[0].astype(np.float32), found[1].astype(np.float32)
+
+    @property
+    def scales(self) -> tuple[np.ndarray, ...]:
+        """The scales as memory has them; NaN where rows of A end before 16 bytes do."""
+        rows, blocks = self.row_scales
+        sfa = np.full(shape_a(self.problem.m, self.problem.k), np.nan, np.float32)
+        sfa[:, : self.problem.m] = rows.T
+        return sfa, blocks
+
+    def expect(
+        self, rows: slice, columns: slice, batch: int = 0
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """What rows and columns of C must hold; elements may be off only where parts of K are added in any order."""
+        sums, size = self.sums(rows, columns)
+        parts = -(-self.problem.k // BLOCK) if self.problem.plan.scheduler.splits else 0
+        expected, allowed = sums.astype(np.float64), 2.0**-23 * parts * size
+        if self._combination.present:
+            return self._combined(expected, allowed, rows, columns, batch)
+        if parts:
+            return expected, self.tolerances(expected, allowed)
+        with np.errstate(over="ignore"):
+            return sums.astype(TYPES[self.problem.plan.c_dtype].numpy).astype(np.float64), np.zeros_like(expected)
+
+    def sums(self, rows: slice, columns: slice) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
+        """The accumulators of rows and columns of C, and the sum of the sizes of what was added."""
+        plan, k = self.problem.plan, self.problem.k
+        a, b = (values[part].astype(np.float32) for values, part in zip(self.inputs, (rows, columns), strict=True))
+        sfa, sfb = self.row_scales[0][rows], np.repeat(self.row_scales[1], BLOCK, axis=0)[: self.problem.n][columns]
+        types, step = (plan.a.dtype, plan.b.dtype, "f32"), plan.a.mma_k
+        total = np.zeros((a.shape[0], b.shape[0]), np.float32)
+        size = np.zeros(total.shape)
+        for index, first in enumerate(range(0, k, BLOCK)):
+            partial: npt.NDArray[np.float32] | None = None
+            for at in range(first, min(first + BLOCK, k), step):
+                left, right = (_padded(each[:, at : at + step], step) for each in (a, b))
+                partial = fused(left, right, partial, types, HOPPER_F8)
+            assert partial is not None
+            factor = sfa[:, index, None] * sfb[None, :, index]
+            total = single.fused(partial, factor, total, "rn")
+            size += np.abs(partial.astype(np.float64) * factor)
+        return total, size
+
+    @property
+    def tolerance_reason(self) -> str:
+        """Why the comparison allows what it allows."""
+        reason = "none: the reference adds as the tensor cores and fma.rn.f32 do, bit for bit"
+        if self.problem.plan.scheduler.splits:
+            reason = "2⁻²³ of the sizes of the sums of K blocks, times their number: parts of K are added in any order"
+        if self._combination.present:
+            reason += "; plus 3·2⁻²⁴ of the terms' sizes for their sums, and half an ulp of C"
+        return reason
+
+
+def _padded(values: npt.NDArray[np.float32], step: int) -> npt.NDArray[np.float32]:
+    """Columns of a matrix, with zeros behind its last."""
+    missing = step - values.shape[1]
+    return np.pad(values, ((0, 0), (0, missing))) if missing else values
