@@ -1,6 +1,7 @@
-"""The Hopper GEMM benchmark: our kernels beside torch, the best of cublasLt's algorithms, and fast.cu, on one GPU.
+"""The Hopper GEMM benchmark: our kernels beside torch, the best of cublasLt, fast.cu and DeepGEMM, on one GPU.
 
     python -m bench.hopper measure --out rows.jsonl --seconds 400     # resumes: rows that the file has are left out
+    python -m bench.hopper measure --deepgemm libdeepgemm.so --candidates 1 --out scaled.jsonl   # fp8 with scales
     python -m bench.hopper planned --out planned.json                 # the planner's choices, for measure --also
     python -m bench.hopper regret planned.json rows.jsonl             # how good they are
     python -m bench.hopper check                                      # the dispatcher's table in the emulator
@@ -30,8 +31,20 @@ from pathlib import Path
 from typing import Any
 
 from bench.gpu import records, tuning
-from bench.gpu.arms import Arm, Buffers, Built, FastCuArm, LtArm, PtxgenArm, Spec, TorchArm, build
-from bench.gpu.candidates import Candidate, again, candidates, chosen
+from bench.gpu.arms import (
+    Arm,
+    Buffers,
+    Built,
+    DeepGemmArm,
+    FastCuArm,
+    LtArm,
+    PtxgenArm,
+    Spec,
+    TorchArm,
+    TorchScaledArm,
+    build,
+)
+from bench.gpu.candidates import Candidate, again, candidates, chosen, scaled
 from bench.gpu.cublaslt import CublasLt, Product
 from bench.gpu.measure import Bench
 from bench.gpu.ranking import planned_names, ranking, regret_of_planned
@@ -76,7 +89,9 @@ class Settings:
 class Runner:
     """Measures rows on the GPU of this process, and writes a line of JSON for each."""
 
-    def __init__(self, settings: Settings, built: dict[Spec, Built], out: Path, fast_cu: Path | None) -> None:
+    def __init__(
+        self, settings: Settings, built: dict[Spec, Built], out: Path, fast_cu: Path | None, deepgemm: Path | None
+    ) -> None:
         import torch  # type: ignore[import-not-found]
 
         self.settings, self.built, self.out = settings, built, out
@@ -84,10 +99,7 @@ class Runner:
         self.bench = Bench(torch)
         self._workspace = torch.empty(_WORKSPACE, dtype=torch.uint8, device="cuda")
         self.lt = CublasLt(self._workspace.data_ptr(), _WORKSPACE)
-        self.fast_cu = None
-        if fast_cu is not None:
-            ctypes.CDLL("libcuda.so.1", ctypes.RTLD_GLOBAL)
-            self.fast_cu = ctypes.CDLL(str(fast_cu))
+        self.fast_cu, self.deepgemm = _library(fast_cu), _library(deepgemm)
         self.machine = {
             "device": torch.cuda.get_device_name(),
             "driver": self.bench.monitor.driver,
@@ -107,7 +119,7 @@ class Runner:
     def measure(self, row: Row, tried: Sequence[Candidate]) -> dict[str, Any]:
         """The record of a row."""
         began, bench, settings = time.monotonic(), self.bench, self.settings
-        buffers = Buffers(self.torch, row)
+        buffers = Buffers(self.torch, row, scaled=self.deepgemm is not None)
         record: dict[str, Any] = {"row": asdict(row), **self.machine, "sets": buffers.count, "problems": {}}
         arms: list[Arm] = []
         kinds: dict[str, dict[str, Any]] = {}
@@ -131,6 +143,22 @@ class Runner:
             return found
 
         fast = (True, False) if row.dtype in _FP8 else (True,)
+        library = self.deepgemm
+        if library is not None:  # nothing without scales
+            fast = ()
+            for make in (
+                lambda: TorchScaledArm(self.torch, row, buffers),
+                lambda: DeepGemmArm(library, row, buffers),
+                lambda: DeepGemmArm(library, row, buffers, dependent=True),
+            ):
+                try:
+                    arm = make()
+                except RuntimeError as error:
+                    problems[f"arm {len(problems)}"] = str(error)
+                    continue
+                self._running.write_text(arm.name)
+                if arm.name not in self.banned and ranked([arm], 1):
+                    kinds[arm.name] = {"kind": arm.name}
         products: list[Product] = []
         for each in fast:
             arm = TorchArm(self.torch, buffers, fast=each)
@@ -202,6 +230,14 @@ class Runner:
         return made
 
 
+def _library(path: Path | None) -> ctypes.CDLL | None:
+    """A library of other kernels, which leaves the driver's calls to be found."""
+    if path is None:
+        return None
+    ctypes.CDLL("libcuda.so.1", ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(path))
+
+
 def _index(arm: Arm) -> int:
     assert isinstance(arm, LtArm)
     return arm.index
@@ -222,7 +258,7 @@ def measure(options: argparse.Namespace) -> int:
             earlier = [known.get(row.key) for row in rows]
             listed = list(pool.map(again, rows, earlier, [options.finalists] * len(rows)))
         else:
-            choose = candidates if options.candidates else chosen
+            choose = scaled if options.deepgemm else candidates if options.candidates else chosen
             listed = list(pool.map(choose, rows, [options.candidates] * len(rows)))
         also = json.loads(options.also.read_text()) if options.also else {}
         for row, tried in zip(rows, listed, strict=True):
@@ -233,7 +269,7 @@ def measure(options: argparse.Namespace) -> int:
         built = dict(zip(specs, pool.map(build, specs, chunksize=2), strict=True))
     print(f"{len(rows)} rows, {len(specs)} kernels, {sum(not each.error for each in built.values())} built", flush=True)
     settings = Settings(options.algorithms, options.repeats, options.finalists, options.target_us, options.warm)
-    runner = Runner(settings, built, out, Path(options.fast_cu) if options.fast_cu else None)
+    runner = Runner(settings, built, out, options.fast_cu, options.deepgemm)
     print(runner.machine, flush=True)
     runner.bench.warm_up()
     longest = 1.0
@@ -339,7 +375,10 @@ def _line(row: Row, record: dict[str, Any]) -> str:
         return min(found, default=(float("nan"), ""))
 
     torch, lt, ours, dependent = best("torch"), best("cublaslt"), best("ptxgen"), best("ptxgen", True)
-    times = f"torch {torch[0]:9.2f} lt {lt[0]:9.2f} ours {ours[0]:9.2f} {dependent[0]:9.2f}"
+    lt = lt if lt[1] else best("DeepGEMM")
+    times = (
+        f"torch {torch[0]:9.2f} {'lt' if 'lt' in lt[1] else lt[1]} {lt[0]:9.2f} ours {ours[0]:9.2f} {dependent[0]:9.2f}"
+    )
     ratios = f"{torch[0] / ours[0]:.3f} {lt[0] / ours[0]:.3f} {lt[0] / dependent[0]:.3f}"
     return f"{row.key:24} {times} | {ratios} | {ours[1]} | {dependent[1]} | {len(record['problems'])} problems"
 
@@ -360,7 +399,10 @@ def main() -> int:
     command.add_argument("--repeats", type=int, default=5)
     command.add_argument("--target-us", type=float, default=1000, help="length of a turn")
     command.add_argument("--warm", type=float, default=0.2, help="seconds before a row is timed; 5 times that if large")
-    command.add_argument("--fast-cu", help="the library of bench/gpu/fast_cu.cu")
+    command.add_argument("--fast-cu", type=Path, help="the library of bench/gpu/fast_cu.cu")
+    command.add_argument(
+        "--deepgemm", type=Path, help="fp8 with 1x128 and 128x128 scales only, and the library of bench/gpu/deepgemm.cu"
+    )
     command.set_defaults(work=measure)
     command = commands.add_parser("planned", help="write the planner's choices, for measure --also")
     command.add_argument("--out", required=True, type=Path, help="JSON: names of kernels, by the key of a row")
@@ -380,7 +422,9 @@ def main() -> int:
         command.set_defaults(work=work)
     options = parser.parse_args()
     if options.work is measure:
-        options.dtype = options.dtype or ["bf16"]
+        options.dtype = options.dtype or ["e4m3" if options.deepgemm else "bf16"]
+        if options.deepgemm and options.dtype != ["e4m3"]:
+            parser.error(f"--deepgemm measures e4m3, not {', '.join(options.dtype)}")
     if options.work is planned:
         options.dtype = options.dtype or ["bf16", "e4m3"]
     return options.work(options)

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 
 from bench.gpu.cublaslt import Product
 from bench.gpu.cuda import Driver, Function, Parameters
+from bench.gpu.deepgemm import configuration
 from bench.gpu.suite import Row
 from ptxgen.gemm import GemmPlan, find, parse_options
+from ptxgen.gemm.block_scales import BLOCK, shape_a, shape_b
 from ptxgen.gemm.dispatch import Choice
 from ptxgen.toolchain import assemble
 
@@ -30,9 +32,12 @@ class Arm(Protocol):
 
 
 class Buffers:
-    """Sets of random A, B and C of a row, enough to turn the L2 over twice, and the product of the first in fp32."""
+    """Sets of random A, B and C of a row, enough to turn the L2 over twice, and the product of the first in fp32.
 
-    def __init__(self, torch: Any, row: Row, seed: int = 0) -> None:
+    `scaled`: with random fp32 scales between 1/2 and 2, 1x128 of A (`sfa`, M contiguous) and 128x128 of B (`sfb`).
+    """
+
+    def __init__(self, torch: Any, row: Row, seed: int = 0, *, scaled: bool = False) -> None:
         generator = torch.Generator(device="cuda").manual_seed(seed)
         self.count = max(2, -(-ROTATED // row.bytes))
         self.dtype = getattr(torch, _TORCH[row.dtype])
@@ -47,18 +52,33 @@ class Buffers:
         self.b = [random(row.n) for _ in range(self.count)]
         self.c = [torch.empty(row.m, row.n, device="cuda", dtype=self.c_dtype) for _ in range(self.count)]
         torch.backends.cuda.matmul.allow_tf32 = False
-        self.reference = self.a[0].float() @ self.b[0].float().t()
+        a, b = self.a[0].float(), self.b[0].float()
+        self.sfa: list[Any] = []
+        self.sfb: list[Any] = []
+        if scaled:
+            for shape, made in ((shape_a(row.m, row.k), self.sfa), (shape_b(row.n, row.k), self.sfb)):
+                for _ in range(self.count):
+                    made.append(torch.exp2(2 * torch.rand(shape, device="cuda", generator=generator) - 1))
+            a *= self.sfa[0][:, : row.m].t().repeat_interleave(BLOCK, 1)[:, : row.k]
+            b *= self.sfb[0].repeat_interleave(BLOCK, 0)[: row.n].repeat_interleave(BLOCK, 1)[:, : row.k]
+        self.reference = a @ b.t()
         self._torch, self._row = torch, row
 
     def poison(self) -> None:
         self.c[0].fill_(float("nan"))
 
     def errors(self) -> tuple[float, float]:
-        """Of the first C: the relative error in the Frobenius norm, and the largest error over √K; NaN never passes."""
+        """Of the first C: the relative error in the Frobenius norm, and the largest one over √K; NaN never passes.
+
+        √K is the size of an element without scales, for which that of the whole product stands with them.
+        """
         torch = self._torch
         difference = self.c[0].float() - self.reference
         relative = torch.linalg.vector_norm(difference) / torch.linalg.vector_norm(self.reference)
-        beyond = (difference.abs() - self.reference.abs() * 2.0**-8).max() / self._row.k**0.5
+        size = self._row.k**0.5
+        if self.sfa:
+            size = torch.linalg.vector_norm(self.reference) / self.reference.numel() ** 0.5
+        beyond = (difference.abs() - self.reference.abs() * 2.0**-8).max() / size
         return float(relative), float(beyond)
 
     def right(self, errors: tuple[float, float], *, ours: bool) -> bool:
@@ -162,8 +182,13 @@ class PtxgenArm:
         plan, problem = choice.plan, choice.problem()
         self.name = built.spec.name
         self.built, self.dependent = built, plan.config.dependent
-        #: fp8 with promoted sums is a product of its own.
+        #: fp8 with promoted sums is a product of its own, and so is one with scales.
         self.kind = "ptxgen promoted" if row.dtype in _FP8 and plan.config.promote else "ptxgen"
+        scaled = plan.block_scales is not None
+        if scaled:
+            self.kind = "ptxgen scaled"
+        if scaled != bool(buffers.sfa):
+            raise ValueError(f"{self.name} takes {'scales' if scaled else 'no scales'}")
         self._grid, self._block = problem.grid, problem.block
         table = problem.tile_order
         self._order = None if table is None else torch.from_numpy(table.view("int32")).cuda()
@@ -173,9 +198,10 @@ class PtxgenArm:
         workspace = None if self._workspace is None else self._workspace.data_ptr()
         declared = [declaration for declaration, _ in plan.parameters]
         self._parameters = []
-        for a, b, c in zip(buffers.a, buffers.b, buffers.c, strict=True):
+        for number, (a, b, c) in enumerate(zip(buffers.a, buffers.b, buffers.c, strict=True)):
             first, second = choice.operands(a.data_ptr(), b.data_ptr())
-            values = problem.arguments(first, second, c.data_ptr(), order=order, workspace=workspace)
+            scales = (buffers.sfa[number].data_ptr(), buffers.sfb[number].data_ptr()) if scaled else ()
+            values = problem.arguments(first, second, c.data_ptr(), order=order, workspace=workspace, scales=scales)
             self._parameters.append(Parameters([packed(*each) for each in zip(declared, values, strict=True)]))
         self._function = Function(driver, built.cubin, plan.entry, plan.shared.bytes)
 
@@ -214,6 +240,56 @@ class FastCuArm:
     def launch(self, number: int, stream: int) -> None:
         if status := self._library.fast_cu_launch(number, ctypes.c_void_p(stream)):
             raise RuntimeError(f"fast.cu: {status}")
+
+    def close(self) -> None:
+        pass
+
+
+class DeepGemmArm:
+    """DeepGEMM's kernel of fp8 with scales, from the library that bench/gpu/deepgemm.cu says how to build."""
+
+    def __init__(self, library: ctypes.CDLL, row: Row, buffers: Buffers, *, dependent: bool = False) -> None:
+        self.name = f"DeepGEMM{' dependent' * dependent}"
+        self._library, self._dependent = library, int(dependent)
+        found = self.chosen = configuration(row.m, row.n, row.k)
+        numbers = row.m, row.n, row.k, found.block_m, found.block_n, found.stages, found.multicast, int(found.on_a)
+        sets = zip(buffers.a, buffers.sfa, buffers.b, buffers.sfb, buffers.c, strict=True)
+        for number, matrices in enumerate(sets):
+            addresses = (ctypes.c_void_p(each.data_ptr()) for each in matrices)
+            if status := library.deepgemm_prepare(number, *numbers, *addresses):
+                raise RuntimeError(f"DeepGEMM takes no {row.key}: {status}")
+
+    def launch(self, number: int, stream: int) -> None:
+        if status := self._library.deepgemm_launch(number, ctypes.c_void_p(stream), self._dependent):
+            raise RuntimeError(f"DeepGEMM: {status}")
+
+    def close(self) -> None:
+        pass
+
+
+class TorchScaledArm:
+    """torch._scaled_mm with scales of 1x128 and 128x128. Raises RuntimeError for shapes that it does not take."""
+
+    name = "torch scaled"
+
+    def __init__(self, torch: Any, row: Row, buffers: Buffers) -> None:
+        if row.m % 4 or row.n % BLOCK or row.k % BLOCK:
+            raise RuntimeError(f"torch._scaled_mm takes no {row.key}")
+        self._torch, self._buffers = torch, buffers
+        self._b = [each.t() for each in buffers.b]
+        self._sfa = [each.t() for each in buffers.sfa]
+        # Lines of 4 scales: the stride must be a multiple of that.
+        missing = -(row.k // BLOCK) % 4
+        padded = [torch.nn.functional.pad(each, (0, missing)) for each in buffers.sfb]
+        self._sfb = [each[:, : row.k // BLOCK].t() for each in padded]
+
+    def launch(self, number: int, stream: int) -> None:
+        """On torch's current stream, which must be `stream`."""
+        buffers = self._buffers
+        self._torch._scaled_mm(
+            buffers.a[number], self._b[number], scale_a=self._sfa[number], scale_b=self._sfb[number],
+            out_dtype=buffers.c_dtype, out=buffers.c[number],
+        )  # fmt: skip
 
     def close(self) -> None:
         pass

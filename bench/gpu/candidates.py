@@ -189,6 +189,37 @@ def _contenders(row: Row) -> Iterator[dict[str, Any]]:
         yield {**options, "dependent": dependent}
 
 
+def scaled(row: Row, count: int) -> list[Candidate]:
+    """fp8 with scales: what `best` says, and unless `count` is 0 tiles of all shapes, each plain and dependent."""
+    fixed = {"dtype": row.dtype, "c_dtype": "bf16", "scales": "1d2d"}
+    made: list[GemmPlan] = []
+    for dependent in (False, True):
+        with suppress(PlanError):
+            made.append(best(row.m, row.n, row.k, device="h200", **fixed, dependent=dependent).plan)
+    for options, dependent in product(_scaled_tiles(row), (False, True)) if count else ():
+        with suppress(PlanError):
+            made.append(find(RUNG).plan(**fixed, **options, dependent=dependent))
+    return list({spec: Candidate(spec, 0.0) for spec in map(_spec, made)}.values())
+
+
+def _scaled_tiles(row: Row) -> Iterator[dict[str, Any]]:
+    """Few rows: narrow tiles of 64; many: both ways to share a multiprocessor, with and without clusters."""
+    alone, walk = {"cluster_m": 1, "panel": 0, "chunk_buffers": 1}, {"panel": 0, "order": "hilbert"}
+    if row.m <= 128:
+        for m_tile, n_tile in product((64, 128) if row.m > 64 else (64,), (16, 32, 48, 64, 96, 112, 128)):
+            own = {**alone, "m_tile": m_tile, "n_tile": n_tile, "chunk": gcd(n_tile, 64)}
+            for scheduler in ("grid", "stream"):
+                yield {**own, "scheduler": scheduler, "stages": _stages(m_tile + n_tile + 4)}
+    for n_tile, cluster in product((96, 112, 128, 160, 192), ((1, 1), (2, 1), (1, 2))):
+        if row.m < 64:
+            continue
+        own = {**walk, "n_tile": n_tile, "chunk": gcd(n_tile, 64), "cluster_m": cluster[0], "cluster_n": cluster[1]}
+        yield {**own, "m_tile": 128, "stages": _stages(132 + n_tile)}
+        yield {**own, "m_tile": 64, "consumers": "pingpong", "stages": _stages(68 + n_tile)}
+        if row.flops < 4e11:
+            yield {**own, "m_tile": 128, "scheduler": "stream", "stages": _stages(132 + n_tile)}
+
+
 def chosen(row: Row, _: int) -> list[Candidate]:
     """What `ptxgen.gemm.best` says, and what it says for dependent launches."""
     fixed = {"c_dtype": "bf16"} if row.dtype in _FP8 else {}

@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,12 @@ class Record:
     def ratio(self, other: str, ours: str = "ptxgen", *, cycles: bool = False) -> float | None:
         """Time (or cycles) of another arm over ours: above 1 we are faster; None where one is missing.
 
-        `ours`: "ptxgen", "ptxgen dependent", or "fastest" of the two.
+        `ours`: "ptxgen", "ptxgen dependent", or "fastest" of the two; "ptxgen scaled" and "fastest scaled" likewise.
         """
-        if ours == "fastest":
-            found = [name for name in ("ptxgen", "ptxgen dependent") if name in self.figures]
-            ours = min(found, key=lambda name: self.figures[name].us, default="ptxgen")
+        if ours.startswith("fastest"):
+            plain = ours.replace("fastest", "ptxgen")
+            found = [name for name in (plain, f"{plain} dependent") if name in self.figures]
+            ours = min(found, key=lambda name: self.figures[name].us, default=plain)
         them, us = self.figures.get(other), self.figures.get(ours)
         if them is None or us is None:
             return None
@@ -111,11 +112,18 @@ def from_json(text: str) -> list[Record]:
 
 
 def read_lines(paths: Iterable[Path]) -> list[Record]:
-    """Records of the files, in the order of the suite; of two of a row, that of the later file."""
+    """Records of the files, in the order of the suite; of two of a row, that of the later file.
+
+    But those without a kind in common are of different products, such as fp8 with scales: then one record has both.
+    """
     found: dict[str, Record] = {}
     for path in paths:
         for line in path.read_text().splitlines():
             made = Record.of(json.loads(line))
+            known = found.get(made.row.key)
+            if known is not None and not set(known.figures) & set(made.figures):
+                both = (*known.candidates, *made.candidates)
+                made = replace(known, figures={**known.figures, **made.figures}, candidates=both)
             found[made.row.key] = made
     return in_order(found.values())
 

@@ -39,24 +39,30 @@ def summary(records: Sequence[Record]) -> str:
     bf16 = [each for each in records if each.row.dtype == "bf16" and each.row.group != "gemv"]
     few = [each for each in bf16 if each.row.m <= 128]
     squares = [each for each in bf16 if each.row.group == "square"]
-    measures: list[tuple[str, Sequence[Record], str, Callable[[Sequence[float]], float]]] = [
-        ("bf16 against torch, geometric mean", bf16, "torch", geometric_mean),
-        ("bf16 against the best of cublasLt, geometric mean", bf16, "cublaslt", geometric_mean),
-        ("M up to 128 against the best of cublasLt, geometric mean", few, "cublaslt", geometric_mean),
-        ("squares against torch, geometric mean", squares, "torch", geometric_mean),
-        ("squares against fast.cu, worst", squares, "fast.cu", min),
-        ("worst row against the best of cublasLt", bf16, "cublaslt", min),
+    measures: list[tuple[str, Sequence[Record], str, str, Callable[[Sequence[float]], float]]] = [
+        ("bf16 against torch, geometric mean", bf16, "torch", "", geometric_mean),
+        ("bf16 against the best of cublasLt, geometric mean", bf16, "cublaslt", "", geometric_mean),
+        ("M up to 128 against the best of cublasLt, geometric mean", few, "cublaslt", "", geometric_mean),
+        ("squares against torch, geometric mean", squares, "torch", "", geometric_mean),
+        ("squares against fast.cu, worst", squares, "fast.cu", "", min),
+        ("worst row against the best of cublasLt", bf16, "cublaslt", "", min),
     ]
+    scaled = [each for each in records if "DeepGEMM" in each.figures]
+    if scaled:
+        for words, mean in (("geometric mean", geometric_mean), ("worst", min)):
+            measures.append(
+                (f"promoted fp8 with scales against DeepGEMM, {words}", scaled, "DeepGEMM", " scaled", mean)
+            )
 
     def rows() -> Iterator[Sequence[object]]:
-        for words, chosen, other, mean in measures:
+        for words, chosen, other, product, mean in measures:
             cells: list[object] = [words]
             for ours in (_PLAIN, "fastest"):
                 for cycles in (False, True):
-                    ratios = [each.ratio(other, ours, cycles=cycles) for each in chosen]
+                    ratios = [each.ratio(other, ours + product, cycles=cycles) for each in chosen]
                     found = [each for each in ratios if each is not None]
                     cells.append(f"{mean(found):.3f}" if found else "-")
-            yield [*cells, sum(each.ratio(other) is not None for each in chosen)]
+            yield [*cells, sum(each.ratio(other, _PLAIN + product) is not None for each in chosen)]
 
     return markdown(("measure", "time", "cycles", "dependent where faster: time", "cycles", "rows"), rows())
 
@@ -102,10 +108,19 @@ def projections(records: Sequence[Record], ours: str = _PLAIN) -> str:
 
 
 def fp8(records: Sequence[Record]) -> str:
-    """e4m3 with C of bf16: fast accumulation against fast, promoted against promoted."""
+    """e4m3 with C of bf16: fast accumulation against fast, promoted against promoted, scales against scales."""
     if all(each.row.dtype != "e4m3" for each in records):
         return "No rows of fp8 are recorded yet; [hopper-tuning.md](hopper-tuning.md) has those of a sweep.\n"
-    kinds = ("torch fast", "cublaslt fast", "ptxgen", "torch promoted", "cublaslt promoted", "ptxgen promoted")
+    kinds = ["torch fast", "cublaslt fast", "ptxgen", "torch promoted", "cublaslt promoted", "ptxgen promoted"]
+    head = [
+        "M×N×K", "torch fast µs", "cublasLt fast", "ours fast", "torch promoted", "cublasLt promoted", "ours promoted",
+        "torch / ours, fast", "cublasLt / ours, fast", "torch / ours, promoted", "cublasLt / ours, promoted",
+    ]  # fmt: skip
+    scaled = any("DeepGEMM" in each.figures for each in records)
+    if scaled:
+        kinds += ["DeepGEMM", "torch scaled", "ptxgen scaled"]
+        head[7:7] = ["DeepGEMM, with scales", "torch, with scales", "ours, with scales"]
+        head += ["DeepGEMM / ours, with scales", "DeepGEMM / ours, dependent"]
 
     def rows() -> Iterator[Sequence[object]]:
         for each in records:
@@ -114,13 +129,12 @@ def fp8(records: Sequence[Record]) -> str:
             times = [f"{each.figures[kind].us:.1f}" if kind in each.figures else "-" for kind in kinds]
             ratios = [shown(each.ratio(f"{other} fast")) for other in ("torch", "cublaslt")]
             ratios += [shown(each.ratio(f"{other} promoted", "ptxgen promoted")) for other in ("torch", "cublaslt")]
+            if scaled:
+                for more in ("", " dependent"):
+                    ratios.append(shown(each.ratio(f"DeepGEMM{more}", f"ptxgen scaled{more}")))
             row = each.row
             yield f"{row.m}×{row.n}×{row.k}", *times, *ratios
 
-    head = (
-        "M×N×K", "torch fast µs", "cublasLt fast", "ours fast", "torch promoted", "cublasLt promoted", "ours promoted",
-        "torch / ours, fast", "cublasLt / ours, fast", "torch / ours, promoted", "cublasLt / ours, promoted",
-    )  # fmt: skip
     return markdown(head, rows())
 
 

@@ -11,9 +11,11 @@ import pytest
 
 from bench import hopper
 from bench.gpu.arms import Spec, build, packed
-from bench.gpu.candidates import again, candidates
+from bench.gpu.candidates import again, candidates, scaled
 from bench.gpu.clock import PTX, Interval, intervals
+from bench.gpu.deepgemm import configuration, kernels
 from bench.gpu.records import Record, from_json, geometric_mean, read_lines, to_json
+from bench.gpu.report import fp8, summary
 from bench.gpu.suite import Row, suite
 from bench.gpu.tuning import table
 from ptxgen.gemm.dispatch import Choice, tuning_table
@@ -118,6 +120,77 @@ def test_n_tiles_between_steps_of_16_are_tried_where_they_fill_waves() -> None:
         )
     odd = [each.spec.plan().n_tile % 16 for each in candidates(Row("square", 4096, 4096, 4096), 1)]
     assert not any(odd)
+
+
+def scaled_line() -> dict[str, Any]:
+    """What `measure --deepgemm` writes of a square."""
+    arms = {
+        "DeepGEMM": {"kind": "DeepGEMM", "us": 12.0, "cycles": 24000.0},
+        "DeepGEMM dependent": {"kind": "DeepGEMM dependent", "us": 11.0},
+        "ours": {"kind": "ptxgen scaled", "dependent": False, "us": 10.0, "cycles": 16000.0},
+        "ours dependent=true": {"kind": "ptxgen scaled", "dependent": True, "us": 8.0},
+    }
+    row = {"group": "square", "m": 1024, "n": 1024, "k": 1024, "dtype": "e4m3", "source": "square"}
+    return line(row=row, arms=arms)
+
+
+def test_fp8_with_scales_is_a_product_of_its_own(tmp_path: Path) -> None:
+    promoted = scaled_line()
+    promoted["arms"] = {"torch fast": {"kind": "torch fast", "us": 9.0}, "x": {"kind": "ptxgen", "us": 9.0}}
+    files = [tmp_path / "promoted.jsonl", tmp_path / "scaled.jsonl"]
+    for file, read in zip(files, (promoted, scaled_line()), strict=True):
+        file.write_text(json.dumps(read) + "\n")
+    (record,) = read_lines(files)
+    assert record.ratio("torch fast") == 1.0
+    assert record.ratio("DeepGEMM", "ptxgen scaled") == 1.2
+    assert record.ratio("DeepGEMM", "fastest scaled") == 1.5
+    words = "promoted fp8 with scales against DeepGEMM, worst"
+    assert f"| {words} | 1.200 | 1.500 | 1.500 | - | 1 |" in summary([record])
+    assert "| 1.200 | 1.375 |" in fp8([record])
+    assert "DeepGEMM" not in fp8(read_lines(files[:1])) + summary(read_lines(files[:1]))
+    assert read_lines([files[1], files[1]])[0].figures.keys() == {
+        "DeepGEMM",
+        "DeepGEMM dependent",
+        "ptxgen scaled",
+        "ptxgen scaled dependent",
+    }
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    # As its own code answers (csrc/jit_kernels/heuristics, compiled with stubs for torch).
+    [
+        ((4096, 4096, 7168), (256, 128, 1, 2, 3, 216544)),
+        ((16, 2112, 7168), (16, 16, 1, 1, 16, 69088)),
+        ((128, 24576, 1536), (128, 192, 1, 1, 4, 215392)),
+        ((8192, 8192, 8192), (256, 128, 1, 2, 3, 216576)),
+    ],
+)
+def test_the_kernel_that_deepgemm_chooses(shape: tuple[int, int, int], expected: tuple[int, ...]) -> None:
+    made = configuration(*shape)
+    found = made.block_m, made.block_n, made.cluster_m, made.cluster_n, made.stages, made.shared
+    assert found == expected
+    assert made in kernels()
+
+
+@pytest.mark.parametrize("m", [1, 64, 4096])
+def test_candidates_with_scales_can_be_launched(m: int) -> None:
+    row = Row("llm", m, 2112, 7168, "e4m3")
+    found = scaled(row, 1)
+    assert len({each.spec for each in found}) == len(found) > 20
+    assert len(scaled(row, 0)) == 2
+    for each in found[::9]:
+        choice = Choice(each.spec.plan(), row.m, row.n, row.k)
+        problem = choice.problem()
+        assert not choice.swapped
+        order = None if problem.tile_order is None else 4096
+        workspace = 8192 if problem.workspace_words else None
+        values = problem.arguments(
+            1 << 20, 1 << 21, 1 << 22, order=order, workspace=workspace, scales=(1 << 23, 1 << 24)
+        )
+        declared = [each for each, _ in choice.plan.parameters]
+        assert {len(packed(*each)) for each in zip(declared, values, strict=True)} <= {4, 8, 128}
+    assert build(found[-1].spec).error == ""
 
 
 def test_stamps() -> None:
