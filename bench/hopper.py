@@ -48,7 +48,7 @@ from bench.gpu.candidates import Candidate, again, candidates, chosen, scaled
 from bench.gpu.cublaslt import CublasLt, Product
 from bench.gpu.measure import Bench
 from bench.gpu.ranking import planned_names, ranking, regret_of_planned
-from bench.gpu.report import bandwidth, fp8, machine, picture, projections, rows_table, squares, summary
+from bench.gpu.report import bandwidth, bounds, fp8, machine, picture, projections, rows_table, squares, summary
 from bench.gpu.suite import Row, suite
 from bench.gpu.verify import distinct, emulate, failures, stored
 from tools.measurements import replace_section
@@ -64,6 +64,7 @@ PARTS = {
     "projections, dependent": lambda recorded: projections(recorded, "fastest"),
     "fp8": fp8,
     "bandwidth": bandwidth,
+    "bounds": bounds,
     "ranking": ranking,
     "rows": rows_table,
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from bench.gpu.records import Record, geometric_mean
 from bench.gpu.suite import TOKENS
@@ -155,6 +158,72 @@ def bandwidth(records: Sequence[Record]) -> str:
 
     head = ("M×N×K", "cublasLt TB/s", "ours", "dependent", "cublasLt / ours", "dependent", "kernel")
     return markdown(head, rows())
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What rows of few rows of A take at least: `us` and the time of their bytes at `rate`, in bytes a microsecond."""
+
+    us: float
+    rate: float
+
+    def of(self, record: Record) -> float:
+        return self.us + record.row.bytes / self.rate
+
+
+def floors(few: Sequence[Record]) -> tuple[Floor, Floor]:
+    """By bytes alone, at the highest rate of any arm; and the line below which no arm is on any row.
+
+    The line touches two rows, one with fewer and one with more bytes than the median. Without dependent launches.
+    """
+    points = [(each.row.bytes, min(_plain_times(each))) for each in few]
+    middle = statistics.median(count for count, _ in points)
+    for (few_bytes, fast), (many_bytes, slow) in itertools.product(points, points):
+        if few_bytes <= middle < many_bytes:
+            rate = (many_bytes - few_bytes) / (slow - fast)
+            line = Floor(fast - few_bytes / rate, rate)
+            if all(us >= (line.us + count / rate) * (1 - 1e-9) for count, us in points):
+                return Floor(0.0, max(count / us for count, us in points)), line
+    raise ValueError("no line: all rows have as many bytes")
+
+
+def _plain_times(record: Record) -> list[float]:
+    return [figure.us for kind, figure in record.figures.items() if kind != _DEPENDENT]
+
+
+def bounds(records: Sequence[Record]) -> str:
+    """How much faster than cublasLt's best a kernel could be where M is up to 128, by the two floors."""
+    few = [each for each in records if each.row.dtype == "bf16" and each.row.m <= 128 and each.row.group == "llm"]
+    bytes_alone, line = floors(few)
+    found = {(each.row.n, each.row.k, each.row.m): each for each in few}
+    shapes = list(dict.fromkeys((each.row.n, each.row.k) for each in few))
+
+    def gain(record: Record, floor: Floor) -> float:
+        return record.figures["cublaslt"].us / floor.of(record)
+
+    def rows() -> Iterator[Sequence[object]]:
+        tokens = [each for each in TOKENS if each <= 128]
+        for n, k in shapes:
+            made = [found.get((n, k, m)) for m in tokens]
+            yield f"{n}×{k}", *(f"{gain(each, line):.3f}" if each else "-" for each in made)
+
+    def mean(floor: Floor) -> float:
+        return geometric_mean([gain(each, floor) for each in few])
+
+    ours = geometric_mean([each.figures[_PLAIN].us / line.of(each) for each in few])
+    goal = 1.08
+    capped, bare = (sum(gain(each, floor) < goal for each in few) for floor in (line, bytes_alone))
+    words = (
+        f"- **Bytes alone**, at {bytes_alone.rate / 1e6:.2f} TB/s, the most of any arm: cublasLt's best over it "
+        f"is {mean(bytes_alone):.3f} in the geometric mean of {len(few)} rows, and below {goal} in {bare}. It leaves "
+        "out what every launch takes.\n"
+        f"- **The line below which no arm is on any row**, {line.us:.2f} µs and the bytes at {line.rate / 1e6:.2f} "
+        f"TB/s: cublasLt's best over it is {mean(line):.3f} in the geometric mean, and below {goal} in {capped} rows, "
+        f"where no kernel on the line reaches {goal}. {goal} in the mean takes kernels at {mean(line) / goal:.3f} of "
+        f"the line; ours are at {ours:.3f}.\n\n"
+        "cublasLt's best over the line, N×K by M:\n\n"
+    )
+    return words + markdown(("N×K", *(f"M {m}" for m in TOKENS if m <= 128)), rows())
 
 
 def rows_table(records: Sequence[Record]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from bench.gpu.arms import Spec, build, packed
 from bench.gpu.candidates import again, candidates, scaled
 from bench.gpu.clock import PTX, Interval, intervals
 from bench.gpu.deepgemm import configuration, kernels
+from bench.gpu.ranking import planned_names, regret_of_planned
 from bench.gpu.records import Record, from_json, geometric_mean, read_lines, to_json
-from bench.gpu.report import fp8, summary
+from bench.gpu.report import floors, fp8, summary
 from bench.gpu.suite import Row, suite
 from bench.gpu.tuning import table
 from ptxgen.gemm.dispatch import Choice, tuning_table
@@ -210,3 +212,27 @@ def test_the_page_is_that_of_the_data() -> None:
 def test_the_table_is_that_of_the_data() -> None:
     measured = {(each.row.m, each.row.n, each.row.k, each.row.dtype) for each in hopper.load()}
     assert {(each.m, each.n, each.k, each.dtype) for each in tuning_table("h200").rows} <= measured
+
+
+def test_the_floors_touch_rows_and_are_below_all() -> None:
+    few = [each for each in hopper.load() if each.row.dtype == "bf16" and each.row.m <= 128 and each.row.group == "llm"]
+    bytes_alone, line = floors(few)
+    for floor in (bytes_alone, line):
+        ratios = [
+            min(f.us for kind, f in each.figures.items() if "dependent" not in kind) / floor.of(each) for each in few
+        ]
+        assert 0.999 < min(ratios) < 1.001
+    assert sum(line.of(each) > bytes_alone.of(each) for each in few) > 0.9 * len(few)
+
+
+def test_regret_of_planned_kernels() -> None:
+    record = Record.of(line())
+    key, best, other = record.row.key, "hopper/overlapped n_tile=128", "hopper/overlapped n_tile=64"
+    candidates = ((best, 10.0), (other, 11.0), ("hopper/overlapped dependent=true", 9.0))
+    said = regret_of_planned([replace(record, candidates=candidates)], {key: [other, "hopper/overlapped"]})
+    assert "10.0%" in said.splitlines()[0]
+    assert f"not measured: {key}: hopper/overlapped" in said
+    assert "bf16: 1 rows, regret 10.00% in the mean, 0 within 2 %" in said
+    names = planned_names([Row("llm", 8, 512, 512), Row("llm", 128, 512, 512, "e4m3")])
+    assert [len(each) for each in names.values()] == [1, 2]
+    assert all(Spec.named(name).plan().text for each in names.values() for name in each)

@@ -215,6 +215,12 @@ def test_fixed_options_stay() -> None:
     assert plan_gemm(4096, 4096, 4096, H200, fixed={"c_dtype": "f32"}).chosen.config.epilogue == "direct"
 
 
+def test_promoted_sums_are_planned_though_the_tile_of_the_rung_does_not_fit() -> None:
+    found = plan_gemm(4096, 4096, 4096, H200, fixed={"dtype": "e4m3"})
+    assert found.chosen.config.promote
+    assert found.shipped.tile == "128×128"
+
+
 def test_bad_input_is_refused() -> None:
     for m, n, k in ((0, 1, 1), (1, -1, 1), (1, 1, 1 << 20)):
         with pytest.raises(PlanError, match="must be 1 to 262144"):
