@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -23,6 +23,10 @@ RUNG = "hopper/overlapped"
 _FP8 = ("e4m3", "e5m2")
 #: From so many operations on, the time between two launches does not matter.
 _LONG = 2e11
+#: Multiprocessors of an H200.
+_SMS = 132
+#: Columns of C from which on few rows have many tiles.
+_MANY = 16384
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,43 @@ def _few_rows(row: Row) -> Iterator[dict[str, Any]]:
         yield {**swapped, "scheduler": "grid", "stages": stages}
         yield {**swapped, "scheduler": "grid", "stages": max(stages // 2, 2)}  # two CTAs in a multiprocessor
         yield {**swapped, "scheduler": "stream", "stages": stages}
+    yield from _few_tiles(row, {**alone, **keep}, tokens)
+    if row.n >= _MANY:
+        yield from _persistent(row, {**alone, **keep, "chunk_buffers": 2}, tokens)
     if row.m >= 64:
         for m_tile, n_tile in ((64, 32), (64, 48), (64, 64), (64, 96), (64, 128), (128, 48), (128, 64), (128, 96)):
             own = {**alone, "m_tile": m_tile, "n_tile": n_tile, "chunk": gcd(n_tile, 64)}
             yield {**own, "scheduler": "grid", "stages": _stages(m_tile + n_tile)}
+
+
+def _few_tiles(row: Row, options: Mapping[str, Any], tokens: int) -> Iterator[dict[str, Any]]:
+    """Swapped, K split over a cluster, with at least four K blocks a CTA.
+
+    Two CTAs share an SM where one warpgroup multiplies: kernels with two take the registers of an SM.
+    """
+    blocks = row.k // (128 if row.dtype in _FP8 else 64)
+    for m_tile, parts in product((64, 128), (2, 4, 8)):
+        tiles = -(-row.n // m_tile) * -(-row.m // tokens)
+        shared = m_tile == 64
+        if tiles >= _SMS or tiles * parts > _SMS * (1 + shared) or blocks < 4 * parts:
+            continue
+        split = {"c_major": "m", "m_tile": m_tile, "n_tile": tokens, "chunk": min(tokens, 64), "split_k": parts}
+        stages = _stages(m_tile + tokens, m_tile * tokens * 4 * (parts - 1) // parts)
+        if tiles * parts <= _SMS:
+            yield {**options, **split, "scheduler": "grid", "stages": stages}
+        if shared:
+            yield {**options, **split, "scheduler": "grid", "stages": max(stages // 2, 2)}
+
+
+def _persistent(row: Row, options: Mapping[str, Any], tokens: int) -> Iterator[dict[str, Any]]:
+    """Swapped, where tiles are many: the stores of a tile under the loads of the next, by one CTA an SM or by two."""
+    for m_tile in (64, 128):
+        own = {"c_major": "m", "m_tile": m_tile, "n_tile": tokens, "chunk": min(tokens, 64), "scheduler": "static"}
+        stages = _stages(m_tile + tokens)
+        yield {**options, **own, "stages": stages}
+        if m_tile == 64:
+            yield {**options, **own, "stages": max(stages // 2, 2), "slots": 2 * _SMS}
+        yield {**options, **own, "stages": stages, "consumers": "pingpong"}
 
 
 def _many_rows(row: Row) -> Iterator[dict[str, Any]]:
@@ -140,9 +177,9 @@ def _filled(row: Row, m_tile: int, n_tile: int) -> float:
     return row.m * row.n / (waves * slots * m_tile * n_tile)
 
 
-def _stages(rows: int) -> int:
-    """As many stages as fit beside an epilogue of 32 kB, at most 12."""
-    return max(min((232448 - 34000) // (rows * 128), 12), 2)
+def _stages(rows: int, sums: int = 0) -> int:
+    """As many stages as fit beside an epilogue of 32 kB and the sums of other CTAs, at most 12."""
+    return max(min((232448 - 34000 - sums) // (rows * 128), 12), 2)
 
 
 def _vectors(row: Row) -> list[Candidate]:

@@ -113,6 +113,9 @@ class GemmConfig:
     consumers: str = option(
         "cooperative", "warpgroups share a tile, or alternate: one runs MMAs while the other stores", choices=_CONSUMERS
     )
+    split_k: int = option(
+        1, "CTAs of a cluster that share the K blocks of a tile and add up their sums", choices=(1, 2, 4, 8)
+    )
     lag: int = option(0, "K blocks by which the second of two warpgroups starts later than the first", range=(0, 4, 1))
     slots: int = option(132, "CTAs of a static scheduler, one a multiprocessor", range=(1, 1024, 1))
     clc_stages: int = option(1, "responses of cluster launch control in flight", range=(1, 4, 1))

@@ -1,13 +1,13 @@
 """A plan for a problem on a machine: waves, bytes, and a model of the time.
 
 cycles = launch + exposed + max(together(tensor, memory), L2)
-tensor: waves x K blocks x cycles of a K block (MMA interval of the tile, arrival of its rows, round trip of the ring),
-and on Hopper, unless consumers take turns, the time in which a tile's C is stored before the next.
+tensor: waves x K blocks of a CTA x cycles of each (MMA interval of the tile, arrival of its rows, round trip of the
+ring), and on Hopper, unless consumers take turns, the time in which a tile's C is stored before the next.
 L2: bytes of A and B that the clusters read, each row of a tile once per cluster, and C, over the L2's bandwidth.
 memory: bytes of A and B by wave with what the L2 still holds in the order of the tiles, and C, over HBM's; or, if that
 takes longer, the same where neighboring CTAs that do not share a row take it into both halves of the L2.
 exposed: the latency of the first stage and the last epilogue, of every wave where CTAs with one tile each have an SM
-alone; what clusters and persistent CTAs take, and what stream-K takes to add up the parts of tiles.
+alone; what clusters and persistent CTAs take, and what stream-K or split K takes to add up the parts of tiles.
 together: the larger, or where the machine's parts were measured their p-norm.
 
 The adds of promoted fp8 sums are not in it, and on Blackwell launch and epilogues are not. So it ranks configurations
@@ -64,7 +64,7 @@ class Estimate:
     @property
     def slots(self) -> int:
         """Clusters that run at once, one CTA per SM."""
-        return int(self.machine.sms.value) // self.plan.scheduler.cluster_ctas
+        return int(self.machine.sms.value) // self.plan.scheduler.cluster_size
 
     @property
     def resident(self) -> int:
@@ -143,7 +143,7 @@ class Estimate:
 
     @property
     def tensor_cycles(self) -> float:
-        blocks = -(-self.k // self.plan.k_tile)
+        blocks = -(-self.k // (self.plan.k_tile * self.config.split_k))
         if self.split_tiles:
             blocks = -(-self.tiles * blocks // self.slots)
         else:
@@ -158,13 +158,15 @@ class Estimate:
         plan, machine = self.plan, self.machine
         figure = machine.ring_l2 if self._operand_bytes <= self._capacity else machine.ring_hbm
         alone = 1 if plan.scheduler.persistent or self.resident > 1 else self.whole_waves
-        start = machine.cluster_start.value if plan.scheduler.cluster_ctas > 1 else 0
+        start = machine.cluster_start.value if plan.scheduler.cluster_size > 1 else 0
         start += machine.persistent_start.value if plan.scheduler.persistent else 0
         return alone * (figure.value + self.epilogue_cycles) + start + self._split_cycles
 
     @property
     def _split_cycles(self) -> float:
-        """What stream-K takes to add up the parts of its tiles."""
+        """What stream-K takes to add up the parts of its tiles, or a cluster: that as fast as it stores C."""
+        if reduction := self.plan.reduction:
+            return reduction.owned * reduction.received / self.machine.epilogue.value
         if not self.split_tiles:
             return 0.0
         parts = max(self.slots / self.split_tiles, 1)
@@ -283,7 +285,7 @@ class Estimate:
     @property
     def group(self) -> str:
         """What computes a tile, in the plural."""
-        ctas = self.plan.scheduler.cluster_ctas
+        ctas = self.plan.scheduler.cluster_size
         return "SMs" if ctas == 1 else "CTA pairs" if ctas == 2 else f"clusters of {ctas}"
 
     @property

@@ -17,6 +17,7 @@ from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Load, Operand
 from ptxgen.gemm.pipeline import Pipeline
+from ptxgen.gemm.reduction import ClusterReduction
 from ptxgen.gemm.roles import Roles
 from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.gemm.scales import ScaledType
@@ -111,6 +112,8 @@ class GemmPlan:
         specialized = design == "specialized"
         if config.scheduler == "stream" and not (wgmma and specialized and not batched):
             raise PlanError("stream takes a Hopper kernel with roles and without batches")
+        if config.split_k > 1:
+            _require_split_k(config, wgmma and specialized)
         m, n = config.m_tile, config.n_tile
         accumulator: Accumulator | RegisterAccumulator
         block_scales: BlockScales | None = None
@@ -162,10 +165,13 @@ class GemmPlan:
             config.slots,
             batched,
             config.order,
+            config.split_k,
         )
         if config.overlap and not scheduler.persistent:
             raise PlanError("overlapping accumulators are for persistent kernels: scheduler=static or clc")
+        reduction = _reduction(config.split_k, accumulator, roles)
         pipelines = _pipelines(config, a, b, scheduler, accumulator, block_scales)
+        pipelines += [reduction.pipeline] if reduction else []
         wanted = [
             Wanted(each.name, config.stages * each.bytes, 1024, f"{each.name.upper()}, {each.rows} rows", config.stages)
             for each in (a, b)
@@ -178,6 +184,7 @@ class GemmPlan:
             size = config.stages * block_scales.bytes
             wanted.append(Wanted("sfa", size, 128, f"scales of A, {block_scales.rows} rows", config.stages))
         wanted += epilogue.wanted
+        wanted += [reduction.wanted] if reduction else []
         if scheduler.kind == "clc":
             size = config.clc_stages * RESPONSE_BYTES
             wanted.append(Wanted("response", size, 16, "responses of cluster launch control", config.clc_stages))
@@ -282,7 +289,8 @@ class GemmPlan:
     @property
     def cluster(self) -> tuple[int, int, int] | None:
         """CTAs of a cluster; None without clusters."""
-        return (*self.scheduler.cluster, 1) if self.scheduler.cluster_ctas > 1 else None
+        extents = (*self.scheduler.cluster, self.scheduler.split_k)
+        return extents if max(extents) > 1 else None
 
     @property
     def workspace(self) -> Workspace | None:
@@ -294,6 +302,11 @@ class GemmPlan:
         return Workspace(
             self.scheduler.slots, self.scheduler.cluster, self.roles.storing, registers, accumulator.d_type
         )
+
+    @property
+    def reduction(self) -> ClusterReduction | None:
+        """How the CTAs of a cluster reduce a tile that they split along K; None where they do not."""
+        return _reduction(self.scheduler.split_k, self.accumulator, self.roles)
 
     @property
     def c_dtype(self) -> str:
@@ -349,6 +362,31 @@ def _combination(config: GemmConfig, d_type: str) -> LinearCombination:
         bias=config.bias,
         activation=config.activation,
     )
+
+
+def _reduction(parts: int, accumulator: Accumulator | RegisterAccumulator, roles: Roles) -> ClusterReduction | None:
+    if parts == 1 or not isinstance(accumulator, RegisterAccumulator):
+        return None
+    registers = accumulator.blocks * accumulator.n // 2
+    return ClusterReduction(parts, roles.storing, registers, accumulator.d_type)
+
+
+def _require_split_k(config: GemmConfig, roles: bool) -> None:
+    """Raises PlanError for what split K does not go with."""
+    if not roles:
+        raise PlanError(f"split_k={config.split_k} takes a Hopper kernel with roles")
+    needed = {
+        "scheduler": "grid",
+        "consumers": "cooperative",
+        "cluster_m": 1,
+        "cluster_n": 1,
+        "lag": 0,
+        "scales": "none",
+    }
+    others = [f"{name}={getattr(config, name)}" for name, value in needed.items() if getattr(config, name) != value]
+    if others:
+        takes = ", ".join(f"{name}={value}" for name, value in needed.items())
+        raise PlanError(f"split_k={config.split_k} takes {takes}; this kernel has {', '.join(others)}")
 
 
 def _pipelines(

@@ -105,7 +105,10 @@ class Reference:
         accumulator = self.problem.plan.accumulator
         if not isinstance(accumulator, RegisterAccumulator) or not accumulator.cut:
             return 0
-        return self.problem.plan.k_tile if accumulator.promoted else self.problem.k
+        plan = self.problem.plan
+        if accumulator.promoted:
+            return plan.k_tile
+        return plan.reduction.share(self.problem.k, plan.k_tile) if plan.reduction else self.problem.k
 
     def _combined(
         self,

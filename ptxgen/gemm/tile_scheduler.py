@@ -22,7 +22,8 @@ class TileScheduler:
     With `order` hilbert the kernel reads where the tile of a number is from a table in global memory. Else, with
     `panel` > 0: tiles go along N `panel` at a time before the next row of tiles, so that those that run at the same
     time share more of A and B. `cluster` is CTAs along M and N. `batched`: the tiles of a batch come after those of the
-    one before, in the third dimension of the grid or in one row of numbers.
+    one before, in the third dimension of the grid or in one row of numbers. `split_k`: CTAs that share a tile, side by
+    side in the third dimension.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class TileScheduler:
     slots: int = 0
     batched: bool = False
     order: str = "panels"
+    split_k: int = 1
 
     def __post_init__(self) -> None:
         if self.kind in ("static", "stream") and self.slots < self.cluster_ctas:
@@ -45,6 +47,11 @@ class TileScheduler:
     @property
     def cluster_ctas(self) -> int:
         return self.cluster[0] * self.cluster[1]
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs of a cluster, those that share a tile included."""
+        return self.cluster_ctas * self.split_k
 
     @property
     def row_mask(self) -> int:
@@ -68,9 +75,10 @@ class TileScheduler:
             return self.slots // self.cluster_ctas * self.cluster[0], self.cluster[1], 1
         if y > 65535:
             raise PlanError(f"N = {n} makes {y} tiles of {self.columns}; a grid has at most 65535 in y")
-        if batches > 65535:
-            raise PlanError(f"{batches} batches do not fit: a grid has at most 65535 in z")
-        return x, y, batches
+        if batches * self.split_k > 65535:
+            split = f", {self.split_k} CTAs each," if self.split_k > 1 else ""
+            raise PlanError(f"{batches} batches{split} do not fit: a grid has at most 65535 in z")
+        return x, y, batches * self.split_k
 
     @property
     def splits(self) -> bool:
@@ -114,6 +122,8 @@ class TileScheduler:
         words += ", batch after batch" if self.batched else ""
         if self.cluster_ctas > 1:
             words += f", clusters of {self.cluster[0]}×{self.cluster[1]} CTAs"
+        if self.split_k > 1:
+            words += f", K split over clusters of {self.split_k} CTAs"
         return words
 
 

@@ -31,6 +31,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"dtype": "s8", "c_dtype": "bf16", "alpha": True, "bias": "f32", "activation": "relu"},
     {"dtype": "f16", "n_tile": 64, "order": "hilbert", "activation": "relu"},
     {"consumers": "pingpong", "scheduler": "static", "m_tile": 64, "n_tile": 128, "slots": 8, "bias": "f16"},
+    {"split_k": 4, "scheduler": "grid", "cluster_m": 1, "n_tile": 64},
 ]
 
 

@@ -112,6 +112,11 @@ RUNGS: dict[str, Rung] = {
         {**_THREE, **_FP8, "m_tile": 64, "slots": 4, "panel": 2},
         ((175, 181, 264, {}), (70, 53, 16, {}), (70, 69, 16, {}), (70, 32, 16, {})),
     ),
+    "hopper-5, split K": Rung(
+        "hopper-5",
+        {**_CHUNKS, "c_major": "m", "cluster_m": 1, "scheduler": "grid", "panel": 0, "split_k": 4, "chunk_buffers": 1},
+        ((119, 53, 1100, {}), (239, 53, 8, {}), (96, 32, 8, {})),
+    ),
     "modular-k2 with options": Rung(
         "modular-k2", _ALL, ((96, 105, 136, {**_BATCHES, "ldc": 112}), (50, 64, 8, {"ldc": 65, "ldsource": 65}))
     ),

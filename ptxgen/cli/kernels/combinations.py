@@ -142,13 +142,13 @@ class Repeated:
 
 
 def _tiles(job: GemmJob) -> int:
-    """Tiles of C, those that fill up clusters included: one for each CTA, or each turn of a persistent one."""
+    """Tiles of C, or shares of them, those that fill up clusters included: one a CTA, or a turn of a persistent one."""
     return math.prod(replace(job.plan.scheduler, kind="grid").grid(job.m, job.n))
 
 
 def _waves(plan: GemmPlan, tiles: int, slots: int) -> float | None:
     """Tiles by the CTAs that run at a time, in whole clusters; None where not one fits."""
-    ctas = plan.scheduler.cluster_ctas
+    ctas = plan.scheduler.cluster_size
     if plan.scheduler.kind == "static":
         slots = min(slots, plan.scheduler.slots)
     return tiles / (slots // ctas * ctas) if slots >= ctas else None

@@ -1,0 +1,62 @@
+"""The reduction of a tile that is split along K over the CTAs of a cluster, through distributed shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxgen.gemm.pipeline import Pipeline
+from ptxgen.gemm.shared_map import Wanted
+
+
+@dataclass(frozen=True)
+class ClusterReduction:
+    """The CTAs of a cluster, `parts` of them (a power of two), have one tile, and a share of its K blocks each.
+
+    Their consumer warps divide the tile alike. What warp w of each has summed is reduced by warp w of the CTA of rank
+    w mod `parts`, the warp's owner, which stores it: it receives the sums of the other CTAs, 512 bytes per 4 of their
+    `registers`, and adds them to its own, beginning with those of the rank after its own.
+    """
+
+    parts: int
+    warps: int
+    registers: int
+    d_type: str
+
+    @property
+    def owned(self) -> int:
+        """Warps of each CTA that reduce and store; the CTAs of rank `warps` and more have none."""
+        return max(self.warps // self.parts, 1)
+
+    @property
+    def idle(self) -> bool:
+        """Whether some CTAs only send."""
+        return self.parts > self.warps
+
+    @property
+    def others(self) -> int:
+        """CTAs whose sums a warp receives."""
+        return self.parts - 1
+
+    @property
+    def warp_bytes(self) -> int:
+        """Bytes of the sums of one warp."""
+        return self.registers * 32 * 4
+
+    @property
+    def received(self) -> int:
+        """Bytes that a warp receives."""
+        return self.others * self.warp_bytes
+
+    @property
+    def wanted(self) -> Wanted:
+        words = f"sums of {self.others} other CTA{'s' * (self.others > 1)} for each of {self.owned} warps"
+        return Wanted("sums", self.owned * self.received, 128, words, self.owned * self.others)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """An mbarrier for each warp that receives sums."""
+        return Pipeline("sums", self.owned, 1, self.received, 0, "the sums of the other CTAs")
+
+    def share(self, k: int, k_tile: int) -> int:
+        """The part of K of a CTA, in elements: whole K blocks. The CTAs of the last ranks may have less, or nothing."""
+        return -(-k // (k_tile * self.parts)) * k_tile
