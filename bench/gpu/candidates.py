@@ -177,9 +177,9 @@ def _filled(row: Row, m_tile: int, n_tile: int) -> float:
     return row.m * row.n / (waves * slots * m_tile * n_tile)
 
 
-def _stages(rows: int, sums: int = 0) -> int:
-    """As many stages as fit beside an epilogue of 32 kB and the sums of other CTAs, at most 12."""
-    return max(min((232448 - 34000 - sums) // (rows * 128), 12), 2)
+def _stages(rows: int, sums: int = 0, *, most: int = 12) -> int:
+    """As many stages as fit beside an epilogue of 32 kB and the sums of other CTAs, at most so many."""
+    return max(min((232448 - 34000 - sums) // (rows * 128), most), 2)
 
 
 def _vectors(row: Row) -> list[Candidate]:
@@ -245,8 +245,8 @@ def _scaled_tiles(row: Row) -> Iterator[dict[str, Any]]:
     if row.m <= 128:
         for m_tile, n_tile in product((64, 128) if row.m > 64 else (64,), (16, 32, 48, 64, 96, 112, 128)):
             own = {**alone, "m_tile": m_tile, "n_tile": n_tile, "chunk": gcd(n_tile, 64)}
-            for scheduler in ("grid", "stream"):
-                yield {**own, "scheduler": scheduler, "stages": _stages(m_tile + n_tile + 4)}
+            for scheduler, most in product(("grid", "stream"), (12, 24)):
+                yield {**own, "scheduler": scheduler, "stages": _stages(m_tile + n_tile + 4, most=most)}
     for n_tile, cluster in product((96, 112, 128, 160, 192), ((1, 1), (2, 1), (1, 2))):
         if row.m < 64:
             continue
@@ -255,6 +255,9 @@ def _scaled_tiles(row: Row) -> Iterator[dict[str, Any]]:
         yield {**own, "m_tile": 64, "consumers": "pingpong", "stages": _stages(68 + n_tile)}
         if row.flops < 4e11:
             yield {**own, "m_tile": 128, "scheduler": "stream", "stages": _stages(132 + n_tile)}
+        if row.m > 128 and n_tile <= 128:
+            yield {**own, "m_tile": 256, "warpgroups": 2, "stages": 3}
+            yield {**own, "m_tile": 256, "warpgroups": 2, "stages": 4, "chunk": gcd(n_tile, 32), "chunk_buffers": 1}
 
 
 def chosen(row: Row, _: int) -> list[Candidate]:

@@ -196,8 +196,8 @@ class RegisterAccumulator:
 
     The registers of a wgmma are those of stmatrix fragments: two neighboring elements of a row in every 8 columns, and
     the same of the row 8 further down. `cut`: wgmma keeps only 13 bits of fraction in them, as in all sums of
-    8-bit floating point. `promoted`: the sums of a K block are in registers of their own and are added to the
-    accumulator by the CUDA cores.
+    8-bit floating point. `promoted`: the sums of a K block, of 64 rows at a time, are in registers of their own and are
+    added to the accumulator by the CUDA cores.
     """
 
     m: int
@@ -213,9 +213,9 @@ class RegisterAccumulator:
 
     @classmethod
     def of(
-        cls, a: Operand, b: Operand, *, m: int, n: int, warpgroups: int = 0, promote: bool = True
+        cls, a: Operand, b: Operand, *, m: int, n: int, warpgroups: int = 0, promote: bool = True, scaled: bool = False
     ) -> RegisterAccumulator:
-        """The accumulator of wgmma, whose rows `warpgroups` share; 0: one for every 64 rows.
+        """The accumulator of wgmma, whose rows `warpgroups` share; 0: one for every 64. `scaled`: with fp32 scales.
 
         Raises PlanError for types that wgmma does not multiply, and for rows that warpgroups cannot share.
         """
@@ -236,7 +236,7 @@ class RegisterAccumulator:
         name = f"wgmma.mma_async.sync.aligned.m64n{n}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
         scales = ", 1, 1" if floating else ""
         majors = f", {int(a.major == 'mn')}, {int(b.major == 'mn')}" if a.type.bytes == 2 else ""
-        if promoted and blocks > 1:
+        if promoted and blocks > 1 and not scaled:
             raise PlanError("promoted sums of 8-bit types leave a warpgroup registers for 64 rows, not 128")
         return cls(m, n, d_type, name, scales + majors, cut=cut, promoted=promoted, blocks=blocks)
 
@@ -265,8 +265,12 @@ class RegisterAccumulator:
     @property
     def registers(self) -> int:
         """Registers of a thread."""
-        return (1 + self.promoted) * self.blocks * self.n // 2 if self.opcode else 1
+        return (self.blocks + self.promoted) * self.n // 2 if self.opcode else 1
 
     def explain(self) -> str:
         words = f"{self.registers} register{'s' * (self.registers > 1)} a thread"
-        return f"{words}, half of them for sums of one K block, which are added in fp32" if self.promoted else words
+        return (
+            f"{words}, {self.n // 2} of them for sums of one K block, which are added in fp32"
+            if self.promoted
+            else words
+        )

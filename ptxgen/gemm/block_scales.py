@@ -38,6 +38,8 @@ class BlockScales:
 
     rows: int
     columns: int
+    #: Blocks of 64 rows of a warpgroup, multiplied one after the other.
+    blocks: int = 1
 
     def __post_init__(self) -> None:
         if self.columns - self.step > BLOCK:
@@ -54,7 +56,7 @@ class BlockScales:
     @property
     def registers(self) -> int:
         """Registers of a consumer for scales, their addresses and their products."""
-        return 12 if self.pair else 8
+        return (12 if self.pair else 8) + 2 * (self.blocks - 1)
 
     @property
     def step(self) -> int:

@@ -120,7 +120,9 @@ class GemmPlan:
         if wgmma:
             pingpong = config.consumers == "pingpong"
             warpgroups = config.warpgroups or (1 if pingpong else 0)
-            accumulator = RegisterAccumulator.of(a, b, m=m, n=n, warpgroups=warpgroups, promote=config.promote)
+            accumulator = RegisterAccumulator.of(
+                a, b, m=m, n=n, warpgroups=warpgroups, promote=config.promote, scaled=config.scales != "none"
+            )
             consumers = accumulator.warpgroups
             if pingpong:
                 if consumers > 1:
@@ -441,7 +443,7 @@ def _block_scales(config: GemmConfig, accumulator: RegisterAccumulator, k_tile: 
         raise PlanError(f"scales={config.scales} are for {BLOCK} of K: the K tile must have as many, not {k_tile}")
     if config.batched or config.c_major == "m":
         raise PlanError(f"scales={config.scales} take batched=false and c_major=n")
-    return BlockScales(config.m_tile, config.n_tile)
+    return BlockScales(config.m_tile, config.n_tile, accumulator.blocks)
 
 
 def _scaled_types(config: GemmConfig) -> tuple[ScaledType, ScaledType] | None:

@@ -32,6 +32,9 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((70, 40, 16), {"n_tile": 32, "chunk": 32, "stages": 4, "epilogue": "direct", "c_dtype": "f32"}),
     ((300, 200, 656), {"n_tile": 64, "scheduler": "stream", "slots": 6, "stages": 3, "panel": 0, "order": "hilbert"}),
     ((300, 200, 400), {"n_tile": 64, "stages": 3, "lag": 1, "alpha": True, "source": "bf16", "bias": "f32"}),
+    # Warpgroups of 128 rows, 64 at a time.
+    ((300, 200, 304), {"m_tile": 256, "warpgroups": 2, "n_tile": 64, "stages": 2}),
+    ((300, 200, 272), {"m_tile": 256, "warpgroups": 2, "n_tile": 120, "chunk": 24, "stages": 2, "cluster_m": 1}),
     ((130, 200, 272), {"dtype": "e5m2", "b_dtype": "e4m3", "n_tile": 96, "chunk": 32, "stages": 2}),
 ]
 
@@ -54,6 +57,7 @@ def test_right_to_the_bit_under_every_schedule(
         {"n_tile": 128, "cluster_m": 2, "stages": 5},
         {"n_tile": 160, "chunk": 32, "stages": 4, "consumers": "pingpong", "m_tile": 64},
         {"n_tile": 192, "stages": 4},
+        {"m_tile": 256, "warpgroups": 2, "n_tile": 128, "stages": 3},
         {"m_tile": 192, "n_tile": 112, "chunk": 16, "stages": 4, "cluster_m": 1},
     ],
     ids=str,
@@ -120,7 +124,10 @@ def test_scales_that_are_overwritten_before_they_are_read_are_found() -> None:
         ({"c_major": "m"}, "scales=1d2d take batched=false and c_major=n"),
         ({"n_tile": 176, "chunk": 16}, "tiles of 176 columns reach into three blocks of 128 rows of B"),
         ({"scales": "1x32"}, "scales must be none or 1d2d, not 1x32"),
-        ({"warpgroups": 1}, "promoted sums of 8-bit types leave a warpgroup registers for 64 rows, not 128"),
+        (
+            {"m_tile": 256, "warpgroups": 2, "n_tile": 136, "chunk": 136},
+            "a consumer needs 218 registers for its accumulator and 26 more, 244; of 384 threads each has 232",
+        ),
     ],
     ids=str,
 )
