@@ -247,6 +247,12 @@ def _scaled_tiles(row: Row) -> Iterator[dict[str, Any]]:
             own = {**alone, "m_tile": m_tile, "n_tile": n_tile, "chunk": gcd(n_tile, 64)}
             for scheduler, most in product(("grid", "stream"), (12, 24)):
                 yield {**own, "scheduler": scheduler, "stages": _stages(m_tile + n_tile + 4, most=most)}
+            for parts in (2, 4, 8):
+                tiles = -(-row.m // m_tile) * -(-row.n // n_tile) * parts
+                if tiles <= _SMS * (1 + (m_tile == 64)) and row.k >= 512 * parts:
+                    sums = m_tile * n_tile * 4 * (parts - 1) // parts
+                    stages = _stages(m_tile + n_tile + 4, sums) // (1 if tiles <= _SMS else 2)
+                    yield {**own, "scheduler": "grid", "split_k": parts, "stages": max(stages, 2)}
     for n_tile, cluster in product((96, 112, 128, 160, 192), ((1, 1), (2, 1), (1, 2))):
         if row.m < 64:
             continue

@@ -383,7 +383,6 @@ def _require_split_k(config: GemmConfig, roles: bool) -> None:
         "cluster_m": 1,
         "cluster_n": 1,
         "lag": 0,
-        "scales": "none",
     }
     others = [f"{name}={getattr(config, name)}" for name, value in needed.items() if getattr(config, name) != value]
     if others:

@@ -47,7 +47,7 @@ class PromotedReference(Reference):
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """What rows and columns of C must hold; elements may be off only where parts of K are added in any order."""
         sums, size = self.sums(rows, columns)
-        parts = -(-self.problem.k // BLOCK) if self.problem.plan.scheduler.splits else 0
+        parts = -(-self.problem.k // BLOCK) if self._in_parts else 0
         expected, allowed = sums.astype(np.float64), 2.0**-23 * parts * size
         if self._combination.present:
             return self._combined(expected, allowed, rows, columns, batch)
@@ -55,6 +55,11 @@ class PromotedReference(Reference):
             return expected, self.tolerances(expected, allowed)
         with np.errstate(over="ignore"):
             return sums.astype(TYPES[self.problem.plan.c_dtype].numpy).astype(np.float64), np.zeros_like(expected)
+
+    @property
+    def _in_parts(self) -> bool:
+        """Whether K is split, and parts are added in another order."""
+        return self.problem.plan.scheduler.splits or self.problem.plan.reduction is not None
 
     def sums(self, rows: slice, columns: slice) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
         """The accumulators of rows and columns of C, and the sum of the sizes of what was added."""
@@ -79,7 +84,7 @@ class PromotedReference(Reference):
     def tolerance_reason(self) -> str:
         """Why the comparison allows what it allows."""
         reason = "none: the reference adds as the tensor cores and fma.rn.f32 do, bit for bit"
-        if self.problem.plan.scheduler.splits:
+        if self._in_parts:
             reason = "2⁻²³ of the sizes of the sums of K blocks, times their number: parts of K are added in any order"
         if self._combination.present:
             reason += "; plus 3·2⁻²⁴ of the terms' sizes for their sums, and half an ulp of C"

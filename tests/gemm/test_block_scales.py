@@ -18,6 +18,7 @@ from ptxgen.gemm.promoted_reference import PromotedReference
 
 NAME = "hopper/overlapped"
 SCALED: dict[str, Any] = {"dtype": "e4m3", "c_dtype": "bf16", "scales": "1d2d", "slots": 4, "chunk_buffers": 1}
+GRID: dict[str, Any] = {"scheduler": "grid", "cluster_m": 1, "panel": 0, "stages": 2}
 #: (shape, choices)
 CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((130, 200, 304), {"n_tile": 64, "stages": 2}),
@@ -35,6 +36,9 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     # Warpgroups of 128 rows, 64 at a time.
     ((300, 200, 304), {"m_tile": 256, "warpgroups": 2, "n_tile": 64, "stages": 2}),
     ((300, 200, 272), {"m_tile": 256, "warpgroups": 2, "n_tile": 120, "chunk": 24, "stages": 2, "cluster_m": 1}),
+    # Four CTAs share K; of three K blocks the last has none.
+    ((70, 200, 328), {"m_tile": 64, "n_tile": 64, "split_k": 4, **GRID}),
+    ((70, 200, 1032), {"m_tile": 128, "n_tile": 48, "chunk": 48, "split_k": 2, **GRID}),
     ((130, 200, 272), {"dtype": "e5m2", "b_dtype": "e4m3", "n_tile": 96, "chunk": 32, "stages": 2}),
 ]
 

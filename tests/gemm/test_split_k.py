@@ -153,8 +153,8 @@ def test_too_few_bytes_expected_is_found() -> None:
     [
         (
             {"split_k": 4},
-            "split_k=4 takes scheduler=grid, consumers=cooperative, cluster_m=1, cluster_n=1, lag=0, scales=none; this "
-            "kernel has scheduler=static, cluster_m=2",
+            "split_k=4 takes scheduler=grid, consumers=cooperative, cluster_m=1, cluster_n=1, lag=0; this kernel has "
+            "scheduler=static, cluster_m=2",
         ),
         ({**GRID, "split_k": 2, "cluster_n": 2}, "this kernel has cluster_n=2"),
         ({**GRID, "split_k": 2, "lag": 1}, "this kernel has lag=1"),
