@@ -72,10 +72,38 @@ def _few_rows(row: Row) -> Iterator[dict[str, Any]]:
     yield from _few_tiles(row, {**alone, **keep}, tokens)
     if row.n >= _MANY:
         yield from _persistent(row, {**alone, **keep, "chunk_buffers": 2}, tokens)
+        shared = {"c_major": "m", "m_tile": 64, "n_tile": tokens, "chunk": min(tokens, 64), "scheduler": "grid"}
+        yield {**alone, **keep, **shared, "stages": max(_stages(64 + tokens) // 2, 2), "split_k": 4}
     if row.m >= 64:
         for m_tile, n_tile in ((64, 32), (64, 48), (64, 64), (64, 96), (64, 128), (128, 48), (128, 64), (128, 96)):
             own = {**alone, "m_tile": m_tile, "n_tile": n_tile, "chunk": gcd(n_tile, 64)}
             yield {**own, "scheduler": "grid", "stages": _stages(m_tile + n_tile)}
+    yield from _even(row)
+
+
+def _even(row: Row) -> Iterator[dict[str, Any]]:
+    """In their own place: as many columns a tile as make one to four whole waves, or a wave of parts of K."""
+    alone = {"cluster_m": 1, "panel": 0, "chunk_buffers": 1, "scheduler": "grid"}
+    keep = {"a_hint": "evict_last", "b_hint": "evict_first"}
+    rows = (64, 128) if row.m > 64 else (64,)
+    for waves, m_tile, hints in product(range(1, 5), rows, ({}, keep)):
+        n_tile = -(-row.n * -(-row.m // m_tile) // (_SMS * waves) // 8) * 8
+        if chunk_columns(n_tile, 64) == 8:
+            n_tile = -(-n_tile // 16) * 16
+        if not 16 <= n_tile <= 256:
+            continue
+        own = {**alone, **hints, "m_tile": m_tile, "n_tile": n_tile, "chunk": chunk_columns(n_tile, 64)}
+        stages = _stages(m_tile + n_tile)
+        if waves <= 2:  # two CTAs share an SM
+            yield {**own, "stages": max(stages // waves, 2)}
+        if waves > 1:
+            yield {**own, "stages": stages, "chunk_buffers": 2, "scheduler": "static"}
+    for m_tile, n_tile, parts in product(rows, (32, 48, 64, 80, 96, 128), (2, 4, 8)):
+        ctas = -(-row.n // n_tile) * -(-row.m // m_tile) * parts
+        if 100 <= ctas <= 140 and row.k >= 256 * parts:
+            stages = _stages(m_tile + n_tile, m_tile * n_tile * 4 * (parts - 1) // parts)
+            own = {"m_tile": m_tile, "n_tile": n_tile, "chunk": chunk_columns(n_tile, 64), "split_k": parts}
+            yield {**alone, **keep, **own, "stages": stages}
 
 
 def _few_tiles(row: Row, options: Mapping[str, Any], tokens: int) -> Iterator[dict[str, Any]]:
