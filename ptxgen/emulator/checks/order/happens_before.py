@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,7 @@ from ptxgen.syntax import Statement
 
 #: Observed operations of a warp beyond which those that every warp has observed are dropped.
 _MANY = 256
+_OPERATIONS = attrgetter("operations")
 
 
 class MadeBarrier(Protocol):
@@ -185,22 +187,20 @@ class HappensBefore(Observer):
     def unfenced_side(self, warp: int, actor: int, clock: int) -> str:
         """Which side of a strong access lacks a fence that would order this: `release`, `acquire`, or empty."""
         epoch = self.epoch_of(actor), actor % self.members, clock
-        observed = self.observed[warp]
-        if observed.unacquired is not None and observed.unacquired.has_observed(*epoch):
+        if any(each.has_observed(*epoch) for each in self.observed[warp].unacquired):
             return "acquire"
         return "release" if self.strong.would_order(warp, actor, clock) else ""
 
     def unfenced_side_of_operation(self, warp: int, number: int) -> str:
         """The same for the completion of an asynchronous operation."""
-        observed = self.observed[warp]
-        if observed.unacquired is not None and number in observed.unacquired.operations:
+        if any(number in each.operations for each in self.observed[warp].unacquired):
             return "acquire"
         return "release" if self.strong.would_order_operation(warp, number) else ""
 
     def arrives_relaxed(self, warp: int, phase: int, statement: Statement) -> None:
         """A warp arrives at its cluster's barrier, and releases nothing."""
         self._at_barrier(warp, phase, statement, arrives=True)
-        self._end_interval(warp)
+        self.end_interval(warp)
 
     def waits_for_relaxed(self, warp: int, phase: int, statement: Statement) -> None:
         """A warp has waited for a phase of its cluster's barrier, in which there may be relaxed arrivals."""
@@ -262,6 +262,11 @@ class HappensBefore(Observer):
         self._released(warp, lanes)
         return self._give(warp)
 
+    def release_covered(self, warp: int, lanes: int) -> None:
+        """As `release`, where only what fences have covered is published."""
+        self._released(warp, lanes)
+        self.end_interval(warp)
+
     def _give(self, warp: int) -> VectorClock:
         given = self.publish(warp)
         self._intervals_end([warp])
@@ -273,7 +278,8 @@ class HappensBefore(Observer):
         self.observed[warp].clocks[warp % self.members] += 1
         return given
 
-    def _end_interval(self, warp: int) -> None:
+    def end_interval(self, warp: int) -> None:
+        """As `end_intervals` of one warp."""
         self.observed[warp].clocks[warp % self.members] += 1
         self._intervals_end([warp])
 
@@ -327,7 +333,7 @@ class HappensBefore(Observer):
         if len(given.operations) > _MANY:
             given.operations.intersection_update(self.operations.keys() | self._inits)
         observed = self.observed[warp]
-        if lanes is not None and not lanes.all():
+        if lanes is not None and np.count_nonzero(lanes) < len(lanes):
             self._acquire_partly(warp, lanes)
         elif warp in self._partly:
             self._partly[warp][0].join(given)
@@ -347,7 +353,7 @@ class HappensBefore(Observer):
             self._partly[warp] = self.observed[warp].copy(), lanes.copy()
         else:
             np.logical_or(before[1], lanes, out=before[1])
-            if before[1].all():
+            if np.count_nonzero(before[1]) == len(lanes):
                 del self._partly[warp]
 
     def lanes_catch_up(self, warp: int, lanes: NDArray[np.bool_]) -> None:
@@ -358,7 +364,7 @@ class HappensBefore(Observer):
         partly = self._partly.get(warp)
         if partly is not None:
             np.logical_or(partly[1], lanes, out=partly[1])
-            if partly[1].all():
+            if np.count_nonzero(partly[1]) == len(lanes):
                 del self._partly[warp]
 
     def acquire_operations(self, warp: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
@@ -398,12 +404,15 @@ class HappensBefore(Observer):
         """The lanes of each of these warps synchronize: all have observed what some had. With `released` the warps have
         just released that to each other, in the interval before.
         """
-        now = self.intervals(warps)
+        self._lanes_converge(warps, self.intervals(warps), released=released)
+
+    def _lanes_converge(self, warps: NDArray[np.int64], now: NDArray[np.int64], *, released: bool) -> None:
+        """The same of warps in these intervals."""
         self._converged(warps, now - released)
         self._lanes_converged[warps] = now
         if self._partly:
-            for warp in warps.tolist():
-                self._partly.pop(warp, None)
+            for warp in self._partly.keys() & warps.tolist():
+                del self._partly[warp]
 
     def lane_groups_converge(self, warp: int, groups: Sequence[int]) -> None:
         """Only lanes of these groups (bits) of a warp do, those of each with each other."""
@@ -419,57 +428,56 @@ class HappensBefore(Observer):
     def barrier(self, warps: list[int], given: VectorClock | None = None) -> None:
         """All warps of a CTA's barrier acquire the clocks of all, and what those released that only arrived."""
         together = self._joined(warps, given)
+        clocks = np.maximum(together.clocks, np.maximum.reduce(self.clocks[warps]))
         self.end_intervals(np.array(warps))
-        self.clocks[warps] = np.maximum(self.clocks[warps], together.clocks)
+        self.clocks[warps] = np.maximum(self.clocks[warps], clocks)
         for warp in warps:
             self.observed[warp].take(together)
         self.scopes.together(np.array(warps), given.clocks if given is not None else None)
         self.lanes_converge(np.array(warps), released=True)
 
     def _joined(self, warps: list[int], given: VectorClock | None = None) -> VectorClock:
-        """The joined vector clocks of these warps of a cluster, and what is given, at a barrier."""
+        """The joined vector clocks of these warps of a cluster, and what is given, at a barrier; of the clocks of the
+        cluster only some.
+        """
         joined = [self.observed[warps[0]]]
         together = joined[0].copy()
-        together.clocks = self.clocks[warps].max(axis=0)
         for warp in warps[1:]:
             observed = self.observed[warp]
-            if any(observed.is_like(each) for each in joined):  # most are: one warp has acquired something
+            if any(map(observed.is_like, joined)):  # most are: one warp has acquired something
                 together.operations |= observed.operations
             else:
                 together.join(observed)
                 joined.append(observed)
         if given is not None:
             together.join(given)
-        if self.sequences and together.unacquired is not None:
-            together.sequence(together.unacquired)
+        if self.sequences and (unacquired := together.join_unacquired()) is not None:
+            together.sequence(unacquired)
         return together
 
     def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
         """As `barrier` for all warps of each of these CTAs."""
-        warp_ids = np.arange(self.warps)
-        warps = (slots * self.warps)[:, None] + warp_ids
-        self._intervals_end(warps.ravel().tolist())
+        warps = (slots * self.warps)[:, None] + np.arange(self.warps)
+        self._intervals_end(warps.reshape(-1).tolist())
         for cta in warps.tolist():
-            given = [self.observed[warp] for warp in cta]
-            sequences = self.sequences and given[0].unacquired is not None
-            if sequences or not all(observed.is_like(given[0]) for observed in given):
+            first, *others = given = [self.observed[warp] for warp in cta]
+            sequences = self.sequences and first.unacquired
+            if sequences or not all(map(first.is_like, others)):
                 joined = self._joined(cta)
                 for observed in given:
                     observed.take(joined)
                 continue
-            if any(observed.operations for observed in given):
-                together = set[int]().union(*(observed.operations for observed in given))
+            if any(map(_OPERATIONS, given)):
+                together = set().union(*map(_OPERATIONS, given))
                 for observed in given:
                     if len(observed.operations) < len(together):
                         observed.operations |= together
-        clocks = self.clocks[warps]
         own = warps % self.members
-        mine = clocks[np.arange(len(warps))[:, None], warp_ids, own] + 1
-        clocks[:] = clocks.max(axis=1, keepdims=True)
-        clocks[np.arange(len(warps))[:, None], warp_ids, own] = mine
-        self.clocks[warps] = clocks
+        now = self.clocks[warps, own] + 1
+        self.clocks[warps] = np.maximum.reduce(self.clocks[warps], axis=1, keepdims=True)
+        self.clocks[warps, own] = now
         self.scopes.together(warps)
-        self.lanes_converge(warps.ravel(), released=True)
+        self._lanes_converge(warps.reshape(-1), now.reshape(-1), released=True)
 
     def fence_proxy(self, warp: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
         """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that happen
@@ -545,7 +553,7 @@ class HappensBefore(Observer):
         """What comes later is in intervals of its own."""
         self._mmas.setdefault(warps[0], []).append(tuple(self.clock(warp) for warp in warps))
         for warp in warps:
-            self._end_interval(warp)
+            self.end_interval(warp)
 
     def forget(self, number: int) -> None:
         """Nothing can conflict with an operation."""

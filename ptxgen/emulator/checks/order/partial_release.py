@@ -82,6 +82,8 @@ class PartialReleases:
         """The lanes of each of these warps converge: all that they did happens before what acquires this clock."""
         if not self._done:
             return
-        for position, warp in enumerate(warps.tolist()):
-            if self._done.pop(warp, None) is not None and (part := self._open.pop(warp, None)) is not None:
-                part.end = int(clocks[position])
+        converging = warps.tolist()
+        for warp in self._done.keys() & converging:
+            del self._done[warp]
+            if (part := self._open.pop(warp, None)) is not None:
+                part.end = int(clocks[converging.index(warp)])

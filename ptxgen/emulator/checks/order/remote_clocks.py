@@ -8,6 +8,7 @@ does not grow with the grid.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -99,8 +100,8 @@ class RemoteClocks:
     def of(cls, epoch: ClusterEpoch, clocks: NDArray[np.int64], remote: RemoteClocks | None) -> RemoteClocks:
         """What other clusters acquire from a warp with these clocks of its own cluster, and `remote` ones of others."""
         latest = np.zeros((epoch.slots, len(clocks)), np.int64) if remote is None else remote._latest.copy()
-        own = np.where(clocks != 0, clocks | epoch.key, 0)
-        np.maximum(latest[epoch.slot], own, out=latest[epoch.slot])
+        row = latest[epoch.slot]
+        np.maximum(row, (clocks | epoch.key) * (clocks != 0), out=row)
         released = None
         if epoch.shared:
             before = () if remote is None or remote._released is None else (remote._released,)
@@ -109,23 +110,34 @@ class RemoteClocks:
 
     def joined(self, other: RemoteClocks) -> RemoteClocks:
         """The maximum of both."""
-        if other is self:
+        if other is self or (other._joined is not None and other._joined[1]() is self):
             return self
-        if self._joined is not None and self._joined[0]() is other and (before := self._joined[1]()) is not None:
+        before = self._joined[1]() if self._joined is not None else None
+        if self._joined is not None and before is not None and (before is other or self._joined[0]() is other):
             return before
-        released = self._released
-        if released is None or other._released is None:
-            released = released or other._released
-        elif released is not other._released:
-            released = _Released(None, None, released, other._released)
-        made = RemoteClocks(np.maximum(self._latest, other._latest), self.slots | other.slots, released)
+        made = self._with(np.maximum(self._latest, other._latest), other)
         self._joined = ref(other), ref(made)
         return made
+
+    def joined_all(self, others: Sequence[RemoteClocks]) -> RemoteClocks:
+        """The maximum of this and of others."""
+        if len(others) < 2:
+            return self.joined(others[0]) if others else self
+        return self._with(np.maximum.reduce([self._latest, *(each._latest for each in others)]), *others)
+
+    def _with(self, latest: NDArray[np.int64], *others: RemoteClocks) -> RemoteClocks:
+        slots, released = self.slots, {self._released: None}
+        for each in others:
+            slots |= each.slots
+            released[each._released] = None
+        parts = [each for each in released if each is not None]
+        one = _Released(None, None, *parts) if len(parts) > 1 else parts[0] if parts else None
+        return RemoteClocks(latest, slots, one)
 
     def clocks(self, epoch: ClusterEpoch) -> NDArray[np.int64]:
         """The clocks of the warps of a cluster that is resident now."""
         warp = self._latest[epoch.slot]
-        return np.where(warp >= epoch.key, warp & _CLOCK, 0)
+        return (warp & _CLOCK) * (warp >= epoch.key)
 
     def has_observed(self, epoch: ClusterEpoch, member: int, clock: int) -> bool:
         """Whether this has a warp of a cluster up to an interval of its."""
@@ -140,5 +152,5 @@ class RemoteClocks:
         """Whether this has all of another; where clusters have ended it may say no although it does."""
         return other is self or (
             (other._released is None or other._released is self._released)
-            and bool((other._latest <= self._latest).all())
+            and not np.count_nonzero(other._latest > self._latest)
         )

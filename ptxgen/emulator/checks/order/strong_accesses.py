@@ -15,7 +15,7 @@ the weaker ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +29,6 @@ from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.order import CLUSTER, CTA, GPU, SCOPES, Order
 from ptxgen.emulator.observer import Observer
-from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ _AT_ONCE, _NEVER = -1, GPU + 1
 _Publisher = tuple[int, int, bool]
 #: The width of a scope and its CTA or cluster, 0 for the GPU.
 _Domain = tuple[int, int]
+#: What is published, by publisher.
+_Parts = dict[_Publisher, tuple[_Domain, VectorClock]]
 #: Numbers for what several have published, put together.
 _TOGETHER = count(1)
 _NUMBER = attrgetter("number")
@@ -63,7 +64,7 @@ class _Publication:
         clock: int,
         number: int,
         ctas: frozenset[int],
-        parts: dict[_Publisher, tuple[_Domain, VectorClock]],
+        parts: _Parts,
     ) -> None:
         #: The warp and its interval: a clock that includes it includes all parts. Below 0 if there are several warps.
         self.actor, self.clock = actor, clock
@@ -72,9 +73,9 @@ class _Publication:
         #: The CTAs that it comes from.
         self.ctas = ctas
         self.parts = parts
-        domains = {domain for domain, _ in parts.values()}
+        domains = [domain for domain, _ in parts.values()]
         #: The scope of all parts, None if they are several.
-        self.domain = domains.pop() if len(domains) == 1 else None
+        self.domain = domains[0] if domains and domains.count(domains[0]) == len(domains) else None
 
     def after(self, before: _Publication) -> _Publication:
         """This, and what the same warp has published before and not again."""
@@ -84,13 +85,26 @@ class _Publication:
         )
 
 
-#: The last publication of each warp, with all that it published before; of many warps by a number below 0.
+#: The last publication of each warp, with all that it published before; of many warps by a number below 0. Words share
+#: it, and it is not changed.
 _Published = dict[int, _Publication]
+_NOTHING: _Published = {}
+
+
+class _Put(NamedTuple):
+    """What a warp's relaxed stores publish while its fences cover the same, within a scope, and at which words they
+    have published it.
+    """
+
+    level: int
+    covered: dict[int, VectorClock]
+    parts: _Parts
+    words: set[Word]
 
 
 def _has(vclock: VectorClock | None, other: VectorClock) -> bool:
     """Whether one includes the other."""
-    return vclock is not None and vclock.has(other) and vclock.operations >= other.operations
+    return vclock is not None and (vclock is other or (vclock.has(other) and vclock.operations >= other.operations))
 
 
 class _Touch(NamedTuple):
@@ -138,6 +152,8 @@ class StrongAccesses(Observer):
         #: By warp: the last number that it has observed, but not acquired, by the scope that it takes and publisher.
         self._observed: dict[int, dict[int, dict[_Publisher, int]]] = {}
         self._number = 0
+        #: By warp (`HappensBefore.actors`), what its relaxed stores publish at present.
+        self._put: dict[int, _Put] = {}
         #: The last accesses to each word, from the record up to an entry; whether they are needed, since the scope of
         #: some access does not include all threads that could reach its word.
         self._touched: dict[Word, _Touch] = {}
@@ -150,6 +166,7 @@ class StrongAccesses(Observer):
         gone = set(slots.tolist())
         for word in [word for word in self._published if slot_of(word) in gone]:
             del self._published[word]
+        self._put.clear()
         self._happens_before.strong.clear(gone)
         for warp in self._happens_before.warps_of(slots).tolist() if self._seen or self._observed else ():
             self._seen.pop(warp, None)
@@ -170,10 +187,10 @@ class StrongAccesses(Observer):
 
         Also with those read by other warps that bar.sync orders before it.
         """
-        seen = self._happens_before.observed[warp].unacquired
-        if level == GPU and seen is not None:
-            self._happens_before.acquire(warp, seen)
-            self._happens_before.observed[warp].unacquired = None
+        observed = self._happens_before.observed[warp]
+        if level == GPU and (unacquired := observed.join_unacquired()) is not None:
+            self._happens_before.acquire(warp, unacquired)
+            observed.unacquired = {}
         seen = self._seen.get(warp, {})
         for each in [each for each in seen if each[0] <= level]:
             self._happens_before.acquire(warp, seen.pop(each))
@@ -181,7 +198,8 @@ class StrongAccesses(Observer):
     def sequence_fence(self, warp: int, level: int) -> None:
         """A fence .sc, after it has acquired and before it releases."""
         if self.stale is not None:
-            self.stale.fence(warp, [(within, self._domain(warp, within)) for within in range(level + 1)])
+            actor = self._happens_before.actor(warp)
+            self.stale.fence(warp, [(within, self._domain(actor, within)) for within in range(level + 1)])
 
     # Accesses.
 
@@ -218,10 +236,18 @@ class StrongAccesses(Observer):
         return True
 
     def access(
-        self, warp: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_], *, reads: bool, writes: bool
+        self,
+        warp: int,
+        words: Sequence[Word],
+        order: Order,
+        lanes: NDArray[np.bool_],
+        bits: int,
+        *,
+        reads: bool,
+        writes: bool,
     ) -> None:
-        """Lanes (32) of a warp make the strong accesses that `together` has recorded, to different words: all read
-        before any writes.
+        """Lanes (32, and as bits) of a warp make the strong accesses that `together` has recorded, to different words:
+        all read before any writes.
 
         What all stores to a word have published counts, also where a load returns a stale value.
         """
@@ -230,71 +256,92 @@ class StrongAccesses(Observer):
                 self._happens_before.lanes_catch_up(warp, lanes)
             self._observe(warp, words, order, lanes)
         if writes:
-            self._publish(warp, words, order, lanes, acquired=reads and order.acquires)
+            self._publish(warp, words, order, bits, acquired=reads and order.acquires)
 
-    def _domain(self, warp: int, within: int) -> int:
-        """Which CTA or cluster the scope is, as this warp sees it."""
-        actor = self._happens_before.actor(warp)
-        return (actor // self._happens_before.warps, actor // self._happens_before.members, 0)[within]
+    def _domain(self, actor: int, within: int) -> int:
+        """Which CTA or cluster the scope is, as a warp sees it."""
+        if within == GPU:
+            return 0
+        return actor // (self._happens_before.warps if within == CTA else self._happens_before.members)
 
-    def _publish(
-        self, warp: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_], *, acquired: bool
-    ) -> None:
+    def _publish(self, warp: int, words: Sequence[Word], order: Order, bits: int, *, acquired: bool) -> None:
         """What comes before a store is published with the word: all of it if it releases, else what fences cover.
 
         What a warp that releases has itself observed need not be published by others too; `acquired`: it has just
         acquired that.
         """
-        if not order.releases and not self._happens_before.observed[warp].covered:
-            self._happens_before.end_intervals(np.array([warp]))
+        happens_before, level = self._happens_before, order.level
+        actor, clock = happens_before.actor(warp), happens_before.clock(warp)
+        domain, cta = (level, self._domain(actor, level)), self._domain(actor, CTA)
+        if order.releases:
+            parts: _Parts = {(actor, level, True): (domain, happens_before.release(warp, bits))}
+        elif covered := happens_before.observed[warp].covered:
+            happens_before.release_covered(warp, bits)
+            put = self._put.get(actor)
+            if put is None or put.covered is not covered or put.level != level:
+                put = self._put[actor] = _Put(level, covered, self._given(actor, level, covered), set())
+            parts, words = put.parts, [word for word in words if word not in put.words]  # which others have already
+            put.words.update(words)
+        else:
+            happens_before.end_interval(warp)
             return
-        actor, clock, everything = (
-            self._happens_before.actor(warp),
-            self._happens_before.clock(warp),
-            self._happens_before.release(warp, int(bits_of(lanes))),
-        )
         self._number += 1
-        parts = self._given(warp, order, everything)
-        if not parts:
+        if not parts or not words:
             return
-        publication = _Publication(actor, clock, self._number, frozenset([self._domain(warp, CTA)]), parts)
-        domain = order.level, self._domain(warp, order.level)
-        redundant: dict[_Publication, bool] = {}  # most words have the same
-        mine = self._happens_before.observed[warp]
-        for word in words:
-            published = self._published.get(word)
-            if published is None:
-                self._published[word] = {actor: publication}
-                continue
-            if order.releases:
-                for each in published.values():
-                    if each not in redundant:
-                        redundant[each] = each.domain == domain and (acquired or self._has_observed(each, mine))
-                published = {publisher: each for publisher, each in published.items() if not redundant[each]}
-                self._published[word] = published
-            before = published.get(actor)
-            published[actor] = (
-                publication
-                if before is None or before.parts.keys() <= publication.parts.keys()
-                else publication.after(before)
-            )
-            if len(published) > _FEW:
-                self._published[word] = self._together(published)
+        publication = _Publication(actor, clock, self._number, frozenset([cta]), parts)
+        mine = happens_before.observed[warp]
+        redundant: dict[_Publication, bool] = {}
+
+        def kept(published: _Published) -> list[_Publication]:
+            if not order.releases:
+                return list(published.values())
+            for each in published.values():
+                if each not in redundant:
+                    redundant[each] = each.domain == domain and (acquired or self._has_observed(each, mine))
+            return [each for each in published.values() if not redundant[each]]
+
+        if len(words) == 1:
+            rest = kept(self._published.get(words[0], _NOTHING))
+            self._published[words[0]] = self._after(rest, publication)
+        else:
+            before = list(map(self._published.get, words, repeat(_NOTHING)))
+            numbers = list(map(id, before))
+            after: dict[tuple[_Publication, ...], _Published] = {}
+            replaced: dict[int, _Published] = {}
+            for number, published in dict(zip(numbers, before, strict=True)).items():  # most words have the same
+                rest = kept(published)
+                if (key := tuple(rest)) not in after:
+                    after[key] = self._after(rest, publication)
+                replaced[number] = after[key]
+            self._published.update(zip(words, map(replaced.__getitem__, numbers), strict=True))
+        if self._put and any(redundant.values()):
+            self._put.clear()
+
+    def _after(self, kept: list[_Publication], publication: _Publication) -> _Published:
+        """These publications at a word and then one more."""
+        made = {each.actor: each for each in kept}
+        before = made.get(publication.actor)
+        made[publication.actor] = (
+            publication
+            if before is None or before.parts.keys() <= publication.parts.keys()
+            else publication.after(before)
+        )
+        return self._together(made) if len(made) > _FEW else made
 
     def _together(self, published: _Published) -> _Published:
         """The same as of one publisher in each scope, of and for those CTAs that are still resident."""
-        joined: dict[_Domain, VectorClock] = {}
+        apart: dict[_Domain, list[VectorClock]] = {}
         ctas: set[int] = set()
         for publication in published.values():
             ctas |= publication.ctas
             for domain, vclock in publication.parts.values():
-                if domain in joined:
-                    joined[domain].join(vclock)
-                elif self._lives(domain):
-                    joined[domain] = vclock.copy()
-        parts: dict[_Publisher, tuple[_Domain, VectorClock]] = {
-            (-next(_TOGETHER), GPU, False): (domain, vclock) for domain, vclock in joined.items()
-        }
+                apart.setdefault(domain, []).append(vclock)
+        joined: dict[_Domain, VectorClock] = {}
+        for domain, (first, *others) in apart.items():
+            if self._lives(domain):
+                joined[domain] = first.copy()
+                joined[domain].join_all(others)
+        parts: _Parts = {(-next(_TOGETHER), GPU, False): (domain, vclock) for domain, vclock in joined.items()}
         actor = -next(_TOGETHER)
         return {actor: _Publication(actor, 0, self._number, frozenset(filter(self._happens_before.lives, ctas)), parts)}
 
@@ -305,40 +352,39 @@ class StrongAccesses(Observer):
             number * (self._happens_before.size if within == CLUSTER else 1)
         )
 
-    def _given(self, warp: int, order: Order, everything: VectorClock) -> dict[_Publisher, tuple[_Domain, VectorClock]]:
-        """What a store publishes, by scope."""
-        if order.releases:
-            published = {order.level: everything}
-        else:
-            published = {within: vclock for within, vclock in everything.covered.items() if within <= order.level}
-            published = {
-                within: vclock
-                for within, vclock in published.items()
-                if within == GPU or not _has(published.get(GPU), vclock)
-            }
-        actor = self._happens_before.actor(warp)
+    def _given(self, actor: int, level: int, covered: dict[int, VectorClock]) -> _Parts:
+        """What a relaxed store publishes, by scope."""
+        everywhere = covered.get(GPU) if level == GPU else None
         return {
-            (actor, within, vclock is everything): ((within, self._domain(warp, within)), vclock)
-            for within, vclock in published.items()
+            (actor, within, False): ((within, self._domain(actor, within)), vclock)
+            for within, vclock in covered.items()
+            if within <= level and (within == GPU or not _has(everywhere, vclock))
         }
+
+    def _published_with(self, words: Sequence[Word]) -> list[_Publication]:
+        """The publications at these words, the newest first."""
+        if len(words) == 1:
+            publications = list(self._published.get(words[0], _NOTHING).values())
+        else:
+            found = list(map(self._published.get, words, repeat(_NOTHING)))
+            every = dict(zip(map(id, found), found, strict=True)).values()
+            publications = list(dict.fromkeys(each for published in every for each in published.values()))
+        publications.sort(key=_NUMBER, reverse=True)
+        return publications
 
     def _observe(self, warp: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_]) -> None:
         """What was published with the words is acquired if the access acquires; else by a later fence, or never."""
-        publications = {
-            publication
-            for published in map(self._published.get, words)
-            if published
-            for publication in published.values()
-        }
+        publications = self._published_with(words)
         if not publications:
             return
         own, mine = self._happens_before.actor(warp), self._happens_before.observed[warp]
         cta, cluster = own // self._happens_before.warps, own // self._happens_before.members
         domains = {CTA: cta, CLUSTER: cluster, GPU: 0}
-        #: What the warp acquires now or would acquire, by the scope that this requires.
-        together: dict[int, VectorClock] = {}
-        observed, publishers = self._observed.setdefault(warp, {}), set[_Publisher]()
-        for publication in sorted(publications, key=_NUMBER, reverse=True):
+        #: What the warp acquires by a later fence, or never, by the scope that this requires.
+        later: dict[int, list[VectorClock]] = {}
+        observed = self._observed.setdefault(warp, {})
+        publishers: set[_Publisher] = set()
+        for publication in publications:
             needed = CTA if cta in publication.ctas else self._needed(cta, publication.ctas)
             enough = (
                 _AT_ONCE if order.acquires and needed <= order.level else needed if needed <= order.level else _NEVER
@@ -354,33 +400,31 @@ class StrongAccesses(Observer):
                         continue
                     numbers[publisher] = publication.number
                 fresh.append(vclock)
-            if not fresh or (publication.actor != own and self._has_observed(publication, mine, together.get(enough))):
+            if not fresh or (publication.actor != own and self._has_observed(publication, mine)):
                 continue
-            for vclock in fresh:
-                if enough == _AT_ONCE:
+            if enough == _AT_ONCE:
+                for vclock in fresh:
                     self._happens_before.acquire(warp, vclock, lanes)
-                elif enough in together:
-                    together[enough].join(vclock)
-                else:
-                    together[enough] = vclock.copy()
-        for enough, vclock in sorted(together.items(), key=lambda each: each[0]):
+            else:
+                later.setdefault(enough, []).extend(fresh)
+        for enough, (first, *others) in sorted(later.items()):
+            vclock = first.copy()
+            vclock.join_all(others)
             if enough != _NEVER:
                 seen = self._seen.setdefault(warp, {})
                 if (before := seen.get((enough, vclock.epoch))) is None:
                     seen[enough, vclock.epoch] = vclock.copy()
                 else:
                     before.join(vclock)
-            mine.add_unacquired(vclock.certain() if vclock.apart else vclock)
+            mine.add_unacquired({vclock.certain() if vclock.apart else vclock: None})
 
-    def _has_observed(self, publication: _Publication, vclock: VectorClock, others: VectorClock | None = None) -> bool:
-        """Whether a warp with this clock, or `others` that it observes too, has already observed a publication of a
-        warp that still runs.
-        """
+    def _has_observed(self, publication: _Publication, vclock: VectorClock) -> bool:
+        """Whether a warp with this clock has already observed a publication of a warp that still runs."""
         happens_before, actor = self._happens_before, publication.actor
         if actor < 0 or not happens_before.lives(actor // happens_before.warps):
             return False
         epoch = happens_before.epoch_of(actor), actor % happens_before.members, publication.clock
-        return vclock.has_observed(*epoch) or (others is not None and others.has_observed(*epoch))
+        return vclock.has_observed(*epoch)
 
     def _needed(self, cta: int, others: frozenset[int]) -> int:
         """The least scope that includes a CTA and one of others, which it is not."""

@@ -119,7 +119,7 @@ class StrongRecord:
         key = warps.tobytes(), words.tobytes()
         if not writes and (before := self._loads.get(key)) is not None and before.statement is statement:
             return before
-        begins = np.searchsorted(positions, np.arange(len(warps) + 1)).tolist()
+        begins = positions.searchsorted(np.arange(len(warps) + 1)).tolist()
         made = Accesses(
             self._happens_before.actors(warps).tolist(),
             self._happens_before.intervals(warps).tolist(),
@@ -154,7 +154,7 @@ class StrongRecord:
         """The vector clock of each warp now, without its own interval."""
         now = self._happens_before.clocks[warps]
         now[np.arange(len(warps)), warps % self._happens_before.members] = 0
-        news = (now != self._clocks[warps]).any(axis=1).tolist()
+        news = np.logical_or.reduce(now != self._clocks[warps], axis=1).tolist()
         found: list[VectorClock] = []
         for position, warp in enumerate(warps.tolist()):
             kept, observed = self._last[warp], self._happens_before.observed[warp]

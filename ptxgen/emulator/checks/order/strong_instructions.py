@@ -13,6 +13,7 @@ from ptxgen.emulator.checks.order.strong_words import StrongWords
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.memory.order import Order
 from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.state.convergence import bits_of
 
 
 class StrongInstructions(Observer):
@@ -27,8 +28,9 @@ class StrongInstructions(Observer):
         if order is None or words is None:
             return
         if not self._strong.together(warps, words.positions, words.places, order, statement, reads=True, writes=False):
+            active = access.active
             for position, warp, own, _ in words.by_warp():
-                self._strong.access(warp, own, order, access.active[position], reads=True, writes=False)
+                self._strong.access(warp, own, order, active[position], 0, reads=True, writes=False)
 
     def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
         if access.order is not None:
@@ -52,13 +54,14 @@ class StrongInstructions(Observer):
             actors, positions, at = warps[words.positions[turns]], np.arange(len(turns)), words.places[turns]
         if strong.together(actors, positions, at, order, statement, reads=reads, writes=True):
             return
+        bits = bits_of(active).tolist()
         for position, warp, own, firsts in words.by_warp() if turns is None else words.by_turn(turns):
             if strong.stale is not None:
                 for word, lane in zip(own, firsts, strict=True):
                     offset = int(places.offsets[position, lane])
                     alike = active[position] & (places.offsets[position] == offset)
                     strong.stale.store(warp, alike, word, places.data, offset, size, statement.line)
-            strong.access(warp, own, order, active[position], reads=reads, writes=True)
+            strong.access(warp, own, order, active[position], bits[position], reads=reads, writes=True)
 
     def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
         if self._strong.stale is not None:

@@ -29,7 +29,7 @@ class StrongWords(NamedTuple):
     def of(cls, access: MemoryAccess) -> StrongWords | None:
         """Those of an access; None for local memory, which no other thread reaches."""
         warps, _, space, places, _, _, _ = access
-        lanes = np.flatnonzero(access.active)
+        (lanes,) = access.active.reshape(-1).nonzero()
         if places.slots is not None and places.inside is not None:
             slots = np.broadcast_to(places.slots, places.inside.shape).reshape(-1)[lanes]
             return cls(warps, lanes, in_shared_memory(slots, places.inside.reshape(-1)[lanes]), lanes // 32)
@@ -39,7 +39,7 @@ class StrongWords(NamedTuple):
 
     def by_warp(self) -> Iterator[_OfWarp]:
         """Each warp with its different words."""
-        if (self.positions[1:] > self.positions[:-1]).all():  # one lane of each warp, as where threads lock
+        if self._one_lane_each:
             each = zip(self.positions.tolist(), self.places.tolist(), (self.lanes % 32).tolist(), strict=True)
             for position, place, lane in each:
                 yield position, int(self.warps[position]), [place], [lane]
@@ -58,10 +58,23 @@ class StrongWords(NamedTuple):
 
         The operations of a warp between the two release and acquire nothing that these do not.
         """
+        if self._one_lane_each:
+            order = turns
+        else:
+            order = self._first_and_last(turns)
+        for turn in order.tolist():
+            position = int(self.positions[turn])
+            yield position, int(self.warps[position]), [int(self.places[turn])], [int(self.lanes[turn]) % 32]
+
+    def _first_and_last(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The turns of `by_turn`."""
         places, positions = self.places[turns], self.positions[turns]
         order = np.lexsort((positions, places))
         first = starts(places[order]) | starts(positions[order])
-        last = np.r_[first[1:], True]
-        for turn in turns[np.union1d(order[first], order[last])].tolist():
-            position = int(self.positions[turn])
-            yield position, int(self.warps[position]), [int(self.places[turn])], [int(self.lanes[turn]) % 32]
+        last = np.append(first[1:], True)
+        return turns[np.union1d(order[first], order[last])]
+
+    @property
+    def _one_lane_each(self) -> bool:
+        """Whether one lane of each warp has a word, as where threads lock."""
+        return not np.count_nonzero(self.positions[1:] <= self.positions[:-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,8 @@ from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.syntax import Statement
 
+#: So many of `VectorClock.unacquired` are kept apart.
+_FEW = 64
 #: The interval of an access that is not ordered even with its own thread: a cp.async or tcgen05.ld before its wait.
 PENDING = 2**31 - 1
 
@@ -38,13 +40,14 @@ class AsyncOperation:
         return frozenset() if self.mbarrier is None else frozenset([causes.mbarrier(self.mbarrier)])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class VectorClock:
     """A point in happens-before: clocks by warp of the (resident) cluster, and operations observed to be complete.
 
     `remote` has the clocks of other clusters; most programs never acquire any. `tensor` has clocks that
     count for accesses to tensor memory alone, which relaxed synchronization between tcgen05.fence orders.
-    `unacquired` is what would be acquired too if every strong access acquired (`strong_accesses`).
+    `unacquired` is what would be acquired too if every strong access acquired (`strong_accesses`): few vector clocks,
+    which are joined only where that is needed.
     `sequenced` is ordered before strong loads alone (`stale_loads`).
     """
 
@@ -56,33 +59,37 @@ class VectorClock:
     #: What fences cover, by the width of their scope: strong stores that come after publish it. Neither this
     #: nor `unacquired` is changed in place: a new one replaces it.
     covered: dict[int, VectorClock] = field(default_factory=dict)
-    unacquired: VectorClock | None = None
+    unacquired: dict[VectorClock, None] = field(default_factory=dict)
     sequenced: VectorClock | None = None
     #: The last result of `outside`: for which clocks, and which remote ones.
-    _outside: tuple[NDArray[np.int64], RemoteClocks | None, RemoteClocks] | None = None
+    _outside: tuple[bytes, RemoteClocks | None, RemoteClocks] | None = None
 
     @property
     def apart(self) -> bool:
         """Whether it has more than the clocks of its own cluster, and operations."""
-        return bool(self.covered) or not (self.remote is self.tensor is self.unacquired is self.sequenced is None)
+        return bool(self.covered or self.unacquired) or not (self.remote is self.tensor is self.sequenced is None)
 
     def is_like(self, other: VectorClock) -> bool:
         """Whether both have the same, but for the clocks of their own cluster and operations."""
         return (
             self.remote is other.remote
             and self.tensor is other.tensor
-            and self.unacquired is other.unacquired
+            and (self.unacquired is other.unacquired or not (self.unacquired or other.unacquired))
             and self.sequenced is other.sequenced
             and (self.covered is other.covered or not (self.covered or other.covered))
         )
 
     def copy(self) -> VectorClock:
-        made = self.certain()
-        if self.apart:
-            made.tensor = self.tensor
-            made.covered = self.covered
-            made.unacquired = self.unacquired
-        return made
+        return VectorClock(
+            self.epoch,
+            self.clocks.copy(),
+            set(self.operations),
+            self.remote,
+            self.tensor,
+            self.covered,
+            self.unacquired,
+            self.sequenced,
+        )
 
     @property
     def for_tensor_memory(self) -> NDArray[np.int64]:
@@ -91,12 +98,27 @@ class VectorClock:
 
     def join(self, other: VectorClock) -> None:
         self._join_certain(other)
+        self._join_rest(other)
+
+    def join_all(self, others: Sequence[VectorClock]) -> None:
+        """As `join` of each of some."""
+        self._join_clocks_of(others)
+        for each in others:
+            if each.operations:
+                self.operations |= each.operations
+            if each.apart:
+                if each.sequenced is not None:
+                    self.join_sequenced(each.sequenced)
+                self._join_rest(each)
+
+    def _join_rest(self, other: VectorClock) -> None:
+        """Acquire what is not certain, or counts for tensor memory alone."""
         if other.tensor is not None:
             self.join_tensor(other.epoch, other.tensor)
         if other.covered:
             for within, vclock in other.covered.items():
                 self.cover(within, vclock)
-        if other.unacquired is not None:
+        if other.unacquired:
             self.add_unacquired(other.unacquired)
 
     def _join_certain(self, other: VectorClock) -> None:
@@ -124,9 +146,20 @@ class VectorClock:
         before = self.covered.get(within)
         self.covered = {**self.covered, within: vclock if before is None else before._with(vclock)}
 
-    def add_unacquired(self, other: VectorClock) -> None:
+    def add_unacquired(self, others: dict[VectorClock, None]) -> None:
         """Note what was released, but is not acquired, and is not changed any more."""
-        self.unacquired = other if self.unacquired is None else self.unacquired._with(other)
+        self.unacquired = {**self.unacquired, **others} if self.unacquired else others
+        if len(self.unacquired) > _FEW:
+            self.join_unacquired()
+
+    def join_unacquired(self) -> VectorClock | None:
+        """What it has not acquired, from now on as one; None if there is nothing."""
+        if len(self.unacquired) > 1:
+            first, *others = self.unacquired
+            made = first.certain()
+            made.join_all(others)
+            self.unacquired = {made: None}
+        return next(iter(self.unacquired), None)
 
     def _with(self, other: VectorClock) -> VectorClock:
         """What is certain of both, neither of which is changed."""
@@ -166,17 +199,16 @@ class VectorClock:
 
     def has(self, other: VectorClock) -> bool:
         """Whether this has all clocks of another; of clusters that have ended it may say no although it does."""
-        if other.epoch is self.epoch and (other.clocks > self.clocks).any():
+        if other.epoch is self.epoch and np.count_nonzero(other.clocks > self.clocks):
             return False
         theirs = other.remote if other.epoch is self.epoch else other.outside()
         return theirs is None or (self.remote is not None and self.remote.has(theirs))
 
     def outside(self) -> RemoteClocks:
         """The clocks that other clusters acquire from this."""
-        before = self._outside
-        if before is None or before[1] is not self.remote or (before[0] != self.clocks).any():
-            before = self.clocks.copy(), self.remote, RemoteClocks.of(self.epoch, self.clocks, self.remote)
-            self._outside = before
+        before, clocks = self._outside, self.clocks.tobytes()
+        if before is None or before[1] is not self.remote or before[0] != clocks:
+            before = self._outside = clocks, self.remote, RemoteClocks.of(self.epoch, self.clocks, self.remote)
         return before[2]
 
     def join_clocks(self, other: VectorClock) -> None:
@@ -190,3 +222,21 @@ class VectorClock:
         self.remote = theirs if self.remote is None else self.remote.joined(theirs)
         if not near and theirs.slots >> self.epoch.slot & 1:
             np.maximum(self.clocks, theirs.clocks(self.epoch), out=self.clocks)
+
+    def _join_clocks_of(self, others: Sequence[VectorClock]) -> None:
+        """As `join_clocks` of each of some."""
+        remote = dict[RemoteClocks, None]() if self.remote is None else {self.remote: None}
+        far = False
+        for other in others:
+            if other.epoch is self.epoch:
+                np.maximum(self.clocks, other.clocks, out=self.clocks)
+                if other.remote is not None:
+                    remote[other.remote] = None
+            else:
+                remote[other.outside()] = None
+                far = True
+        if remote:
+            first, *rest = remote
+            self.remote = first.joined_all(rest)
+            if far and self.remote.slots >> self.epoch.slot & 1:
+                np.maximum(self.clocks, self.remote.clocks(self.epoch), out=self.clocks)
