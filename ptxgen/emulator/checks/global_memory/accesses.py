@@ -33,6 +33,7 @@ from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, MAP_BYTES
+from ptxgen.emulator.memory.granules import starts
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.state.convergence import bits_of
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _LANES = np.arange(32, dtype=np.int32)
 _ALL = np.full(1, ALL, np.uint32)
+#: So many warps and events are compared without looking for equal ones.
+_FEW = 64
 #: Lanes of accesses, (warps, 32), or all.
 Mask = NDArray[np.bool_] | None
 
@@ -138,9 +141,10 @@ class GlobalAccesses(Observer):
         again = None
         if events.writer.used:
             before = events.writer.at(offsets, size)
-            self._compare(before >> SHIFT, offsets, warps, racing, statement, what)
-            again = self._between_lanes(before, offsets, warps, mask, racing, statement, what)
-            self._lane_order.compare(events, before, offsets, warps, racing, statement, what)
+            if np.count_nonzero(before):
+                self._compare(before >> SHIFT, offsets, warps, racing, statement, what)
+                again = self._between_lanes(before, offsets, warps, mask, racing, statement, what)
+                self._lane_order.compare(events, before, offsets, warps, racing, statement, what)
         if same is not None:
             for places in (events.reader, events.earlier):
                 if places.used:
@@ -184,20 +188,20 @@ class GlobalAccesses(Observer):
         racing = mask if racing is None else racing
         if grids.before is not None or grids.after is not None:
             grids.access(warps, offsets, mask, size, statement, what, strong=True)
+        active = offsets.ravel() if mask is None else offsets[mask]
         kinds = (events.writer, events.reader, events.earlier) if writes else (events.writer,)
         for places in kinds:
-            if places.used:
+            if places.used and np.count_nonzero(places.at(active, size)):
                 overlapping = places.at(offsets, size) >> SHIFT
                 if places is not events.writer:  # Triton's warps load what one of their CTA then changes
                     overlapping[self._of_same_cta(overlapping, warps)] = 0
                 self._compare(overlapping, offsets, warps, racing, statement, what)
-        active = offsets.ravel() if mask is None else offsets[mask]
         if reads:
             if len(self._observed) < len(events.copy_writer) * (GRANULE // WORD):
                 missing = len(events.copy_writer) * (GRANULE // WORD) - len(self._observed)
                 self._observed = np.r_[self._observed, np.zeros(missing, np.bool_)]
             for part in range(0, size, WORD):
-                self._observed[(active + part) // WORD] = True
+                self._observed[active + part >> 2] = True
         entries = events.of_warps(warps, statement, what)[:, None] << SHIFT | _LANES
         table = events.strong if writes else events.strong_reader
         table.keep(active, size, entries.ravel() if mask is None else entries[mask])
@@ -239,7 +243,7 @@ class GlobalAccesses(Observer):
         reader, earlier = self._events.reader, self._events.earlier
         before = reader.at(offsets, size) if reader.used else None
         ascending = self._keep(reader, offsets, mask, size, entries)
-        if before is not None and before.any():
+        if before is not None and np.count_nonzero(before):
             unordered = self._unordered(before >> SHIFT, warps, mask)
             if unordered is not None:
                 earlier.keep_some(offsets, size, before, unordered)
@@ -248,7 +252,7 @@ class GlobalAccesses(Observer):
             lost = (after ^ entries) >> SHIFT != 0  # several warps load the same at once
             if mask is not None:
                 lost &= mask
-            if lost.any():
+            if np.count_nonzero(lost):
                 earlier.keep(offsets[lost], size, entries[lost])
 
     def _keep_store(
@@ -270,7 +274,9 @@ class GlobalAccesses(Observer):
             overlapping = after != entries[..., None]
             if mask is not None:
                 overlapping &= mask[..., None]
-            if len(warps) > 1 and overlapping.any():  # lanes of several warps store to the same bytes at once
+            if len(warps) > 1 and np.count_nonzero(
+                overlapping
+            ):  # lanes of several warps store to the same bytes at once
                 self._compare(np.where(overlapping, after >> SHIFT, 0), offsets, warps, racing, statement, "store")
             overlapping &= after >> SHIFT == (entries >> SHIFT)[..., None]
             self._forget_lanes(offsets, size, entries, overlapping)
@@ -278,7 +284,7 @@ class GlobalAccesses(Observer):
             self._forget_lanes(offsets, size, entries, again)
 
     def _forget_lanes(self, offsets: NDArray[np.int64], size: int, entries: Entries, chosen: NDArray[np.bool_]) -> None:
-        if chosen.any():
+        if np.count_nonzero(chosen):
             nobody = np.broadcast_to(entries[..., None] | NOBODY, chosen.shape)
             self._events.writer.keep_some(offsets, size, nobody, chosen)
 
@@ -286,7 +292,7 @@ class GlobalAccesses(Observer):
         """Keep entries, (warps, 32): of those that overlap the first stays. Whether none can, as they ascend."""
         at, given = (offsets.ravel(), entries.ravel()) if mask is None else (offsets[mask], entries[mask])
         places.keep(at[::-1], size, given[::-1])
-        return bool((at[1:] > at[:-1]).all())
+        return not np.count_nonzero(at[1:] <= at[:-1])
 
     # What races.
 
@@ -295,18 +301,34 @@ class GlobalAccesses(Observer):
         suspect = events != 0
         if racing is not None:
             suspect &= racing[..., None]
-        if not suspect.any():
+        (at,) = suspect.reshape(-1).nonzero()
+        if not len(at):
             return None
-        actors = self._happens_before.actors(warps)[:, None, None]
-        others, clocks = self._events.actor[events], self._events.clock[events]
-        suspect &= (others != actors) | (clocks == PENDING)
-        if not suspect.any():
+        position, found = at // (events.size // len(warps)), events.reshape(-1)[at]
+        actors, others, clocks = (
+            self._happens_before.actors(warps),
+            self._events.actor[found],
+            self._events.clock[found],
+        )
+        (chosen,) = ((others != actors[position]) | (clocks == PENDING)).nonzero()
+        if not len(chosen):
             return None
-        mine = np.broadcast_to(warps[:, None, None], events.shape)
-        suspect &= ~self._happens_before.have_observed(mine, others, clocks)
-        if not suspect.any():
+        at, mine, found, others, clocks = (
+            at[chosen],
+            warps[position[chosen]],
+            found[chosen],
+            others[chosen],
+            clocks[chosen],
+        )
+        (chosen,) = (~self._happens_before.have_observed(mine, others, clocks)).nonzero()
+        if not len(chosen):
             return None
-        pairs, place = np.unique(mine[suspect] << 32 | events[suspect], return_inverse=True)
+        pairs = mine[chosen] << 32 | found[chosen]
+        begins = starts(pairs)  # most lanes of a warp have the same
+        if np.count_nonzero(begins) > _FEW:
+            pairs, place = np.unique(pairs, return_inverse=True)
+        else:
+            pairs, place = pairs[begins], begins.cumsum() - 1
         event = pairs & 0xFFFFFFFF
         intervals = zip(
             (pairs >> 32).tolist(), self._events.actor[event].tolist(), self._events.clock[event].tolist(), strict=True
@@ -314,7 +336,8 @@ class GlobalAccesses(Observer):
         unordered = np.array([not self._happens_before.has_observed_actor(*interval) for interval in intervals])
         if not unordered.any():
             return None
-        suspect[suspect] = unordered[place]
+        suspect[:] = False
+        suspect.reshape(-1)[at[chosen][unordered[place]]] = True
         return suspect
 
     def _of_same_cta(self, events: Events, warps: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -362,7 +385,10 @@ class GlobalAccesses(Observer):
         what: str,
     ) -> None:
         """Strong stores unordered with the warps, which have not observed them at that word either."""
-        events = self._events.strong.at(offsets, size) >> SHIFT
+        entries = self._events.strong.at(offsets, size)
+        if not np.count_nonzero(entries):
+            return
+        events = entries >> SHIFT
         unordered = self._unordered(events, warps, racing)
         if unordered is None:
             return
@@ -390,6 +416,8 @@ class GlobalAccesses(Observer):
         Flags of strong accesses alone count as order here, whether they release and acquire or not.
         """
         events = self._events.strong_reader.at(offsets, size) >> SHIFT
+        if not np.count_nonzero(events):
+            return
         events[self._of_same_cta(events, warps)] = 0
         unordered = self._unordered(events, warps, racing)
         if unordered is None:
@@ -416,7 +444,7 @@ class GlobalAccesses(Observer):
         overlapping = (lane != _LANES[:, None]) & (lane != NOBODY) & (entries != 0)
         if mask is not None:
             overlapping &= mask[..., None]
-        if not overlapping.any():
+        if not np.count_nonzero(overlapping):
             return None
         lanes, intervals = self._lanes, self._events.lanes[entries >> SHIFT]
         unordered = intervals == lanes.interval[warps][:, None, None]
@@ -427,7 +455,7 @@ class GlobalAccesses(Observer):
                 )
         overlapping &= unordered
         found = overlapping if racing is None else overlapping & racing[..., None]
-        if found.any():
+        if np.count_nonzero(found):
             position, own, place = np.unravel_index(int(found.argmax()), found.shape)
             entry = int(entries[position, own, place])
             found_at, lanes = HEAP_BASE + int(offsets[position, own]), 1 << int(own)

@@ -87,7 +87,7 @@ class GlobalEvents:
         #: Events that have been forgotten.
         self._before = 0
         #: The last events of each instruction: warps, their intervals and those of their lanes, first event.
-        self._last: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]] = {}
+        self._last: dict[int, tuple[bytes, bytes, bytes, int]] = {}
 
     @property
     def of_threads(self) -> tuple[ShadowMemory, ...]:
@@ -111,18 +111,14 @@ class GlobalEvents:
 
     def of_warps(self, warps: NDArray[np.int64], statement: Statement, what: str) -> Events:
         """An event for each warp: the same as before where no warp has synchronized since."""
-        clocks, lanes, key = (
-            self._happens_before.intervals(warps),
-            self._lane_intervals[warps],
-            id(statement),
-        )
-        last = self._last.get(key)
+        clocks, lanes = self._happens_before.intervals(warps), self._lane_intervals[warps]
         # Lanes' intervals never come again, so those of a later CTA are others too.
-        if last is None or not all(map(np.array_equal, last, (warps, clocks, lanes))):
+        now, last = (warps.tobytes(), clocks.tobytes(), lanes.tobytes()), self._last.get(id(statement))
+        if last is None or last[:3] != now:
             first = self._add(len(warps), statement, what)
             span = slice(first, first + len(warps))
             self.actor[span], self.clock[span], self.lanes[span] = self._happens_before.actors(warps), clocks, lanes
-            last = self._last[key] = warps.copy(), clocks, lanes, first
+            last = self._last[id(statement)] = *now, first
         return np.arange(last[3], last[3] + len(warps), dtype=np.int32)
 
     def of_copy(self, warp: int, clock: int, statement: Statement, what: str, operation: int = 0) -> int:

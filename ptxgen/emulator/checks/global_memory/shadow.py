@@ -43,16 +43,16 @@ class ShadowMemory:
         if size < WORD:
             found = self._halves[offsets // HALF][..., None]
         else:
-            words = (offsets // WORD)[..., None]
+            words = (offsets >> 2)[..., None]
             if size > WORD:
                 words = words + np.arange(size // WORD)
             pairs = self._halves.view(np.int64)[words]
             first = pairs[..., :1].astype(np.int32)
-            found = first if (pairs == first * _BOTH).all() else pairs.view(np.int32)
+            found = pairs.view(np.int32) if np.count_nonzero(pairs != first * _BOTH) else first
         if self._bytes is None:
             return found
         single = self._bytes[offsets[..., None] + np.arange(size)]
-        if not single.any():
+        if not np.count_nonzero(single):
             return found
         each = np.broadcast_to(found, (*offsets.shape, max(size // HALF, 1)))
         return np.concatenate([each, single], axis=-1)
@@ -72,7 +72,7 @@ class ShadowMemory:
             return
         words, pairs = self._halves.view(np.int64), entries * _BOTH
         if size == WORD:
-            words[offsets // WORD] = pairs
+            words[offsets >> 2] = pairs
         else:
             words[offsets[:, None] // WORD + np.arange(size // WORD)] = pairs[:, None]
 
