@@ -21,21 +21,26 @@ def changing_lanes(
     """
     part = size // len(values)
     word = np.dtype(f"u{part}")
-    index = places.offsets // part
-    each = [np.broadcast_to(np.ascontiguousarray(value).view(word), index.shape) for value in values]
+    index = places.offsets >> part.bit_length() - 1
+    each = [np.ascontiguousarray(value).view(word) for value in values]
+    each = [value if value.shape == index.shape else np.broadcast_to(value, index.shape) for value in each]
+    memory = places.data.view(word)
     if len(values) == 1:
-        new, old = each[0][..., None], places.data.view(word)[index[..., None]]
+        old = memory[index]
+        changing = each[0] != old
+        new, old = each[0][..., None], old[..., None]
     else:
-        new, old = np.stack(each, axis=-1), places.data.view(word)[index[..., None] + np.arange(len(values))]
-    every = np.flatnonzero(active)
+        new, old = np.stack(each, axis=-1), memory[index[..., None] + np.arange(len(values))]
+        changing = (new != old).any(axis=-1)
+    (every,) = active.reshape(-1).nonzero()
     places_of = index.reshape(-1)[every]
-    if (places_of[1:] > places_of[:-1]).all():
-        return active & (new != old).any(axis=-1)
+    if not np.count_nonzero(places_of[1:] <= places_of[:-1]):
+        return active & changing
     order = np.argsort(places_of, kind="stable")
     every, places_of = every[order], places_of[order]
     begins = starts(places_of)
-    if begins.all():
-        return active & (new != old).any(axis=-1)
+    if np.count_nonzero(begins) == len(begins):
+        return active & changing
     # Lanes by byte, then by warp: the last of each warp there, and that of the first warp for all others.
     last = np.r_[begins[1:] | (every[1:] // 32 != every[:-1] // 32), True]
     every, place = every[last], (np.cumsum(begins) - 1)[last]

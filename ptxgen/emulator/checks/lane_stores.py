@@ -35,10 +35,11 @@ class LaneStores(Observer):
         name = "shared" if places.slots is not None else space
         if order is not None or name not in _CHECKS:
             return
-        inside = places.offsets if places.inside is None else places.inside
-        lanes = np.flatnonzero(access.active)
-        offsets = places.offsets.reshape(-1)[lanes]
-        if (offsets[1:] > offsets[:-1]).all():
+        offsets, inside = places.offsets.reshape(-1), places.offsets if places.inside is None else places.inside
+        (lanes,) = access.active.reshape(-1).nonzero()
+        if len(lanes) < len(offsets):
+            offsets = offsets[lanes]
+        if not np.count_nonzero(offsets[1:] <= offsets[:-1]):
             return
         sorting = np.lexsort((offsets, lanes // 32))
         lanes, offsets = lanes[sorting], offsets[sorting]

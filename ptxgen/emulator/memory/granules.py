@@ -7,6 +7,11 @@ from numpy.typing import NDArray
 
 #: The bytes of a granule.
 GRANULE = 16
+_SHIFT = 4
+#: By size of an access, a power of two, and its offset in a granule: the bytes that it touches.
+_BYTES = {
+    size: np.array([((1 << size) - 1 << at) & 0xFFFF for at in range(GRANULE)], np.uint16) for size in (1, 2, 4, 8, 16)
+}
 #: The bytes of some granules, one bit each.
 Masks = NDArray[np.uint16]
 
@@ -18,7 +23,7 @@ def granules_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64
     """
     granules, place = np.unique(offsets // GRANULE, return_inverse=True)
     masks = np.zeros(len(granules), np.uint16)
-    np.bitwise_or.at(masks, place, np.left_shift((1 << size) - 1, offsets % GRANULE).astype(np.uint16))
+    np.bitwise_or.at(masks, place, _BYTES[size][offsets & GRANULE - 1])
     return granules, masks
 
 
@@ -28,16 +33,16 @@ def by_granule(
     """The granules that each owner accesses: owners, granules, and the bytes of each touched, and those `new` (all by
     default).
     """
-    span = int(offsets.max()) // GRANULE + 1
-    keys = owners * span + offsets // GRANULE
-    order = slice(None) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
-    keys = keys[order]
-    first = np.flatnonzero(starts(keys))
-    keys = keys[first]
-    bits = np.left_shift((1 << size) - 1, offsets % GRANULE).astype(np.uint16)[order]
+    granules, bits = offsets >> _SHIFT, _BYTES[size][offsets & GRANULE - 1]
+    keys = owners * (int(granules.max()) + 1) + granules
+    changed = bits if new is None else bits * new
+    if np.count_nonzero(keys[1:] < keys[:-1]):
+        order = keys.argsort()
+        keys, owners, granules = keys[order], owners[order], granules[order]
+        bits, changed = bits[order], changed[order]
+    (first,) = starts(keys).nonzero()
     masks = np.bitwise_or.reduceat(bits, first)
-    changed = masks if new is None else np.bitwise_or.reduceat(np.where(new[order], bits, np.uint16(0)), first)
-    return keys // span, keys % span, masks, changed
+    return owners[first], granules[first], masks, masks if new is None else np.bitwise_or.reduceat(changed, first)
 
 
 def starts(values: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -50,4 +55,4 @@ def starts(values: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """The different values of an array, which mostly has one."""
-    return values[:1] if len(values) and (values == values[0]).all() else np.unique(values)
+    return values[:1] if len(values) and not np.count_nonzero(values != values[0]) else np.unique(values)

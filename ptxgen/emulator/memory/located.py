@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from ptxgen.emulator.memory.order import Order
 from ptxgen.syntax import Instruction
 
+#: All lanes of warps.
+_EVERY = np.ones((1024, 32), np.bool_)
+_EVERY.flags.writeable = False
+
 
 class Bytes(NamedTuple):
     """The bytes of an access: in `data` (flat) at `offsets` (warps, 32), checked; masked lanes are somewhere legal.
@@ -47,4 +51,6 @@ class MemoryAccess(NamedTuple):
 
 def lanes_of(warps: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     """The lanes of an event's warps that take part, (warps, 32): those of the mask, all where it is None."""
-    return np.ones((len(warps), 32), np.bool_) if mask is None else mask
+    if mask is not None:
+        return mask
+    return _EVERY[: len(warps)] if len(warps) <= len(_EVERY) else np.ones((len(warps), 32), np.bool_)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,22 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 _ALL = np.uint16(0xFFFF)
+#: Groups of warps that are kept.
+_GROUPS = 1024
 #: Copies by which threads fill a stage again.
 _COPIES = frozenset(["tensor copy", "bulk copy"])
+
+
+class _Group(NamedTuple):
+    """Warps of a group: the CTA slot of each, its number in its CTA and in its cluster; the numbers in the cluster of
+    all warps of its CTA, and which of these it is not, (warps, warps of a CTA).
+    """
+
+    slots: NDArray[np.int64]
+    warp_ids: NDArray[np.int64]
+    members: NDArray[np.int64]
+    own: NDArray[np.int64]
+    others: NDArray[np.bool_]
 
 
 class SharedAccesses(Observer):
@@ -70,6 +84,8 @@ class SharedAccesses(Observer):
         #: The bytes of each granule in which mbarriers live, and whether there have been any.
         self.barriers = np.zeros((slots, granules), np.uint16)
         self._has_barriers = False
+        #: By their bytes.
+        self._groups: dict[bytes, _Group] = {}
         #: Where `lanes` finds the lines of accesses too.
         self.stores, self.loads = lanes.stores, lanes.loads
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
@@ -226,62 +242,75 @@ class SharedAccesses(Observer):
         them: `warps[at]` accesses each of `granules`. With `copies` the stores are cp.async, as `copy` takes them.
         False where something is to be reported, and the caller checks them one by one; nothing is kept then.
         """
-        order, everyone = self._happens_before, np.arange(len(warps))
-        slots, warp_ids = np.divmod(warps, order.warps)
-        slot, warp_id = slots[at], warp_ids[at]
+        order, group = self._happens_before, self._group(warps)
+        slots = group.slots
+        slot = slots[at]
         place = slot * self.written.shape[1] + granules
         writes, racing = changed is not None, masks if changed is None else changed
         if self.stores.apart(slots) or self.loads.apart(slots):
             return False
         written = self.written.reshape(-1)
-        fresh = (masks & ~written[place]).any()
+        fresh = np.count_nonzero(masks & ~written[place])
         if (fresh or self._races.only_copies) and not writes:
             return False
-        tables = [each.reshape(-1) for each in (self.async_writer, self.core_reader, self.copy_reader)]
-        if self._asynchronous and not all(self._over(each[place], warps, at) for each in tables[: 3 if writes else 1]):
-            return False
+        if self._asynchronous:
+            for table in (self.async_writer, self.core_reader, self.copy_reader) if writes else (self.async_writer,):
+                if not self._over(table.reshape(-1)[place], warps, at):
+                    return False
         if writes:
-            if self._has_barriers and (self.barriers.reshape(-1)[place] & masks).any():
+            if self._has_barriers and np.count_nonzero(self.barriers.reshape(-1)[place] & masks):
                 return False
             if len(warps) > 1 and _overlap(place, masks):
                 return False
-        first = slots % order.size * order.warps
+        clocks = order.clocks[warps]
         if self.strong_stores.any_used and self.strong_stores.any_unordered(
-            slot, (first + warp_ids)[at], granules, racing, order.clocks[warps], at
+            slot, group.members[at], granules, racing, clocks, at
         ):
             return False
-        if self._races.copy_lines and (self.stores.latest[slots, first + warp_ids] == PENDING).any():
-            pending = self.stores.clock[slot, warp_id, granules] == PENDING
-            if (pending & ((self.stores.mask[slot, warp_id, granules] & masks) != 0)).any():
+        if self._races.copy_lines and np.count_nonzero(self.stores.latest[slots, group.members] == PENDING):
+            mine = slot, group.warp_ids[at], granules
+            if np.count_nonzero((self.stores.clock[mine] == PENDING) & ((self.stores.mask[mine] & masks) != 0)):
                 return False
-        own = first[:, None] + np.arange(order.warps)
-        observed = order.clocks[warps[:, None], own]
+        own = slice(None) if order.size == 1 else group.own
+        observed = clocks if order.size == 1 else order.clocks[warps[:, None], own]
         for kind in (self.stores, self.loads) if writes else (self.stores,):
-            late = kind.latest[slots[:, None], own] > observed
-            late[everyone, warp_ids] = False
-            if late.any():
+            latest = kind.latest[slots] if order.size == 1 else kind.latest[slots[:, None], own]
+            if np.count_nonzero((latest > observed) & group.others):
                 hit = (kind.clock[slot, :, granules] > observed[at]) & (
                     (kind.mask[slot, :, granules] & racing[:, None]) != 0
                 )
-                hit[np.arange(len(at)), warp_id] = False
-                if hit.any():
+                hit[np.arange(len(at)), group.warp_ids[at]] = False
+                if np.count_nonzero(hit):
                     return False
         if copies:
             self._races.copy_lines[statement.line] = "cp.async"
         order.statements[statement.line] = statement
-        clocks = np.full(len(warps), PENDING) if copies else order.intervals(warps)
-        (self.stores if writes else self.loads).add_own(warps, at, granules, masks, clocks, statement.line)
+        intervals = np.full(len(warps), PENDING) if copies else order.intervals(warps)
+        (self.stores if writes else self.loads).add_own(warps, slots, at, granules, masks, intervals, statement.line)
         if writes:
             if fresh:
                 np.bitwise_or.at(written, place, masks)
             if self._asynchronous:
-                for table in tables:
-                    table[place] = 0
+                for table in (self.async_writer, self.core_reader, self.copy_reader):
+                    table.reshape(-1)[place] = 0
         return True
+
+    def _group(self, warps: NDArray[np.int64]) -> _Group:
+        key = warps.tobytes()
+        found = self._groups.get(key)
+        if found is None:
+            if len(self._groups) >= _GROUPS:
+                self._groups.clear()
+            per_cta, warp_ids = self._happens_before.warps, np.arange(self._happens_before.warps)
+            slots, ids = np.divmod(warps, per_cta)
+            first = slots % self._happens_before.size * per_cta
+            found = _Group(slots, ids, first + ids, first[:, None] + warp_ids, ids[:, None] != warp_ids)
+            self._groups[key] = found
+        return found
 
     def _over(self, numbers: NDArray[np.int64], warps: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
         """Whether the warps have observed the completion of these operations (0: none)."""
-        if not numbers.any():
+        if not np.count_nonzero(numbers):
             return True
         operations, observed = self._happens_before.operations, self._happens_before.observed
         for asked in distinct(numbers * len(warps) + at).tolist():
@@ -501,7 +530,7 @@ class SharedAccesses(Observer):
         self, access: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16
     ) -> None:
         missing = masks & ~self.written[slot, granules]
-        if missing.any():
+        if np.count_nonzero(missing):
             first = int(missing.astype(np.bool_).argmax())
             lowest = int(missing[first]) & -int(missing[first])
             at = int(granules[first]) * GRANULE + lowest.bit_length() - 1
@@ -561,9 +590,11 @@ class SharedAccesses(Observer):
 
 def _overlap(places: NDArray[np.int64], masks: Masks) -> bool:
     """Whether the same byte of a granule is in two of these masks."""
-    order = np.argsort(places)
+    if not np.count_nonzero(places[1:] <= places[:-1]):
+        return False
+    order = places.argsort()
     places, bytes = places[order], masks[order].astype(np.int64)
-    first = np.flatnonzero(starts(places))
+    (first,) = starts(places).nonzero()
     if len(first) == len(places):
         return False
     return bool((np.add.reduceat(bytes, first) != np.bitwise_or.reduceat(bytes, first)).any())

@@ -96,7 +96,8 @@ class CtaExit(Observer):
         operations = set[int]().union(*(self._happens_before.observed[warp].operations for warp in warps))
         readers = ((shared.core_reader, "read"), (shared.copy_reader, "read"))
         for table, verb in ((shared.async_writer, "write"), *readers):
-            for number in np.unique(table[slot][table[slot] != 0]).tolist():
+            numbers = table[slot][table[slot] != 0]
+            for number in np.unique(numbers).tolist() if len(numbers) else ():
                 operation = self._happens_before.operations.get(number)
                 if operation is None or number in operations:
                     continue

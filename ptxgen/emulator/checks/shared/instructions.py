@@ -115,9 +115,12 @@ class SharedInstructions(Observer):
     def _together(self, access: MemoryAccess, inside: NDArray[np.int64], changing: Lanes | None) -> bool:
         """Weak accesses of all warps at once; False where something is found, which each warp reports for itself."""
         warps, mask, _, _, size, statement, _ = access
-        chosen = slice(None) if mask is None else np.flatnonzero(mask)
-        offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
-        new = changing.reshape(-1)[chosen] if changing is not None else None
+        offsets, chosen = inside.reshape(-1), np.arange(inside.size)
+        new = changing.reshape(-1) if changing is not None else None
+        if mask is not None:
+            (chosen,) = mask.reshape(-1).nonzero()
+            offsets, new = offsets[chosen], new[chosen] if new is not None else None
+        position = chosen >> 5
         at, granules, masks, changed = by_granule(position, offsets, size, new)
         return self._shared.accesses(warps, at, granules, masks, changed if changing is not None else None, statement)
 
@@ -136,12 +139,12 @@ class SharedInstructions(Observer):
         `reads`: the result depends on the old value. `observes`: the warp sees what others have stored (red does not).
         """
         warps, _, _, places, size, statement, _ = access
-        slots, inside, lanes = places.slots, places.inside, np.flatnonzero(active)
+        slots, inside, (lanes,) = places.slots, places.inside, active.reshape(-1).nonzero()
         assert slots is not None
         assert inside is not None
         writes = what != "strong load"
         if writes:
-            self._lanes.forget(slots, inside, active, size)
+            self._lanes.forget(slots, inside, lanes, size)
         self._shared.strong(
             warps[lanes // 32],
             np.broadcast_to(slots, inside.shape).reshape(-1)[lanes],

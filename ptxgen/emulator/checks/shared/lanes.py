@@ -38,7 +38,6 @@ from ptxgen.syntax import Instruction, Statement
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
-_LANES = np.arange(32)
 #: An event is the number of an interval, and in its low bits the lane, or that several have loaded.
 _SHIFT = 6
 _SEVERAL = 32
@@ -63,7 +62,7 @@ class LaneAccesses(OrderListener):
         self.stores = ThreadAccesses(slots, happens_before.size, warps, granules)
         self.loads = ThreadAccesses(slots, happens_before.size, warps, granules)
         #: The bytes of a word, and a memory's words.
-        self._word = 4
+        self._word, self._shift = 4, 2
         self._words = -(-bytes // GRANULE) * GRANULE // self._word
         self._writer, self._reader = (np.zeros(slots * self._words, np.int64) for _ in range(2))
         #: The number of each warp's interval, which no other warp ever has, and the last in which it accessed words.
@@ -78,24 +77,16 @@ class LaneAccesses(OrderListener):
         self.narrow = MaskedSyncs()
 
     def released(self, warp: int, lanes: int) -> None:
-        self._done(self._releases, warp, lanes, self._stored, self._storers)
-        self._done(self._returns, warp, lanes, self._loading, self._loaders)
+        interval, clock = int(self.interval[warp]), self._happens_before.clock(warp)
+        stored = int(self._storers[warp]) if self._stored[warp] == interval else 0
+        loaded = int(self._loaders[warp]) if self._loading[warp] == interval else 0
+        self._releases.done(warp, lanes, accessed=stored, interval=interval, clock=clock)
+        self._returns.done(warp, lanes, accessed=loaded, interval=interval, clock=clock)
 
     def proxy_fenced(self, warp: int, lanes: int) -> None:
-        self._done(self._fences, warp, lanes, self._stored, self._storers)
-
-    def _done(
-        self,
-        what: PartialReleases,
-        warp: int,
-        lanes: int,
-        last: NDArray[np.int64],
-        accessors: NDArray[np.uint32],
-    ) -> None:
-        """Lanes release or fence; `accessors` are those that have accessed something in the intervals of `last`."""
-        interval = int(self.interval[warp])
-        accessed = int(accessors[warp]) if last[warp] == interval else 0
-        what.done(warp, lanes, accessed=accessed, interval=interval, clock=self._happens_before.clock(warp))
+        interval, clock = int(self.interval[warp]), self._happens_before.clock(warp)
+        stored = int(self._storers[warp]) if self._stored[warp] == interval else 0
+        self._fences.done(warp, lanes, accessed=stored, interval=interval, clock=clock)
 
     def converged(self, warps: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         self.narrow.clear(warps)
@@ -125,15 +116,19 @@ class LaneAccesses(OrderListener):
         """Active lanes load `size` bytes at offsets `inside` of slots' memories; or store, and `changing` says which of
         them something new: all (warps, 32), but slots also (warps, 1).
         """
-        words, events = self._places(slots, inside, active, size, warps)
+        (lanes,) = active.reshape(-1).nonzero()
+        words = self._words_of(slots, inside, lanes, size)
+        events = ((self.interval[warps] << _SHIFT)[lanes >> 5] | lanes & 31)[:, None]
         if changing is None:
             self._load(warps, words, events, statement, bits_of(active))
         else:
-            self._store(warps, words, events, statement, changing[active], bits_of(active))
+            self._store(warps, words, events, statement, changing.reshape(-1)[lanes], bits_of(active))
 
-    def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> None:
-        """Strong stores: a later access to the words no longer conflicts with earlier weak ones."""
-        words, _ = self._places(slots, inside, active, size, None)
+    def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], lanes: NDArray[np.int64], size: int) -> None:
+        """Strong stores by lanes (32 numbers to a warp): a later access to the words no longer conflicts with earlier
+        weak ones.
+        """
+        words = self._words_of(slots, inside, lanes, size)
         self._writer[words] = self._reader[words] = 0
 
     def access_granules(
@@ -172,7 +167,7 @@ class LaneAccesses(OrderListener):
         accessors: NDArray[np.uint32],
     ) -> None:
         now = self.interval[warps]
-        accessors[warps] = np.where(last[warps] == now, accessors[warps], np.uint32(0)) | lanes
+        accessors[warps] = accessors[warps] * (last[warps] == now) | lanes
         last[warps] = now
 
     def asynchronous(
@@ -182,9 +177,11 @@ class LaneAccesses(OrderListener):
         if self._releases.parts or (writes and self._returns.parts):
             words = self._of_granules(slot, granules)
             self._unreleased(np.array([warp]), words, None, writes, operation.statement)
+        if operation.lane is None:
+            return
         warps = np.array([warp])
         stored, loaded = self._recent(self._stored, warps), self._recent(self._loaded, warps)
-        if operation.lane is None or not (stored or loaded):
+        if not (stored or loaded):
             return
         words = self._of_granules(slot, granules)
         event = np.full(words.shape, int(self.interval[warp]) << _SHIFT | operation.lane)
@@ -202,23 +199,15 @@ class LaneAccesses(OrderListener):
         per_unit = GRANULE // self._word
         return (slot * self._words + granules * per_unit)[:, None] + np.arange(per_unit)
 
-    def _places(
-        self,
-        slots: NDArray[np.int64],
-        inside: NDArray[np.int64],
-        active: NDArray[np.bool_],
-        size: int,
-        warps: NDArray[np.int64] | None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The words of each active lane, and its event: (lanes, words), (lanes, 1)."""
+    def _words_of(
+        self, slots: NDArray[np.int64], inside: NDArray[np.int64], lanes: NDArray[np.int64], size: int
+    ) -> NDArray[np.int64]:
+        """The words of each of these lanes, 32 numbers to a warp: (lanes, words)."""
         if size < self._word:
             self._divide(size)
-        words = (slots * self._words + inside // self._word)[active][:, None]
-        if size > self._word:
-            words = words + np.arange(size // self._word)
-        if warps is None:
-            return words, words
-        return words, ((self.interval[warps] << _SHIFT)[:, None] | _LANES)[active][:, None]
+        slot = slots[lanes >> 5, 0] if slots.shape[1] == 1 else slots.reshape(-1)[lanes]
+        words = (slot * self._words + (inside.reshape(-1)[lanes] >> self._shift))[:, None]
+        return words + np.arange(size >> self._shift) if size > self._word else words
 
     def _divide(self, size: int) -> None:
         """Words have so many bytes from now on."""
@@ -228,7 +217,7 @@ class LaneAccesses(OrderListener):
             after, kept = np.zeros(len(before) * parts, np.int64), np.flatnonzero(before)
             after[kept[:, None] * parts + np.arange(parts)] = before[kept, None]
             setattr(self, name, after)
-        self._word, self._words = size, self._words * parts
+        self._word, self._shift, self._words = size, size.bit_length() - 1, self._words * parts
 
     def _load(
         self,
@@ -248,11 +237,14 @@ class LaneAccesses(OrderListener):
             return
         before = self._reader[words]
         shared = _by_others(before, events)
-        given = np.where(shared, events & -_SEVERAL | _SEVERAL, events)
+        given = np.where(shared, events & -_SEVERAL | _SEVERAL, events) if np.count_nonzero(shared) else events
         self._reader[words] = given
         other = self._reader[words] != given  # lanes that load the same word at once
-        if other.any():
-            self._reader[words[other]] = (given & -_SEVERAL | _SEVERAL)[other]
+        if np.count_nonzero(other):
+            several = given & -_SEVERAL | _SEVERAL
+            self._reader[words[other]] = (
+                several[other] if several.shape == words.shape else np.broadcast_to(several, words.shape)[other]
+            )
         self._loaded[warps] = self.interval[warps]
         self._accesses_of(warps, lanes, self._loading, self._loaders)
 
@@ -277,16 +269,16 @@ class LaneAccesses(OrderListener):
             if found is not None:
                 self._report(found, "writer", "reader", self.loads, statement)
         again = _by_others(before, events)  # the same
-        given = np.where(again, 0, events) if again.any() else events
+        given = np.where(again, 0, events) if np.count_nonzero(again) else events
         self._writer[words] = given
         other = self._writer[words] != given
-        if other.any():  # several lanes store to the same word at once: no lane counts
+        if np.count_nonzero(other):  # several lanes store to the same word at once: no lane counts
             self._writer[words[other]] = 0
         self._stores_of(warps, lanes)
 
     def _recent(self, accessed: NDArray[np.int64], warps: NDArray[np.int64]) -> bool:
         """Whether lanes of some of these warps may be unordered with accesses by others of the same warp."""
-        return bool((accessed[warps] == self.interval[warps]).any()) or self.narrow.any(warps)
+        return bool(np.count_nonzero(accessed[warps] == self.interval[warps])) or self.narrow.any(warps)
 
     def _conflict(
         self,
@@ -305,7 +297,7 @@ class LaneAccesses(OrderListener):
                 hit |= mine & self.narrow.unordered(warp, lanes, intervals, others)
         if chosen is not None:
             hit &= chosen[:, None]
-        if not hit.any():
+        if not np.count_nonzero(hit):
             return None
         at = np.unravel_index(int(hit.argmax()), hit.shape)
         event = int(np.broadcast_to(events, hit.shape)[at])

@@ -91,26 +91,27 @@ class ThreadAccesses:
     def add_own(
         self,
         warps: NDArray[np.int64],
+        slots: NDArray[np.int64],
         at: NDArray[np.int64],
         granules: NDArray[np.int64],
         masks: Masks,
         clocks: NDArray[np.int64],
         line: int,
     ) -> None:
-        """As `add`, for warps in the memories of their own CTAs, none of which is `apart`: `warps[at]` accesses each of
-        the granules, in its interval of `clocks`.
+        """As `add`, for warps in the memories of their own CTAs (`slots`), none of which is `apart`: `warps[at]`
+        accesses each of the granules, in its interval of `clocks`.
         """
-        slots = warps // self._warps
-        if not self._used[slots].all():
+        if np.count_nonzero(self._used[slots]) < len(slots):
             for slot in distinct(slots).tolist():
                 self._reach(slot, slot % self._size * self._warps)
         place, now = warps[at] * self._granules + granules, clocks[at]
         clock, mask = self.clock.reshape(-1), self.mask.reshape(-1)
-        mask[place] = np.where(clock[place] == now, mask[place], np.uint16(0)) | masks
+        mask[place] = mask[place] * (clock[place] == now) | masks
         clock[place] = now
         self.line.reshape(-1)[place] = line
-        latest = slots, warps % (self._size * self._warps)
-        self.latest[latest] = np.maximum(self.latest[latest], clocks)
+        latest = warps if self._size == 1 else slots * self._size * self._warps + warps % (self._size * self._warps)
+        last = self.latest.reshape(-1)
+        last[latest] = np.maximum(last[latest], clocks)
 
     def unordered(
         self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: NDArray[np.int64]
@@ -125,11 +126,11 @@ class ThreadAccesses:
         others = table.latest > clocks
         if 0 <= at < len(others):
             others[at] = False
-        if not others.any():
+        if not np.count_nonzero(others):
             return
         late = (table.clock[:, granules] > clocks[:, None]) & ((table.mask[:, granules] & masks) != 0)
         late &= others[:, None]
-        if late.any():
+        if np.count_nonzero(late):
             yield from self.lines(slot, granules, late)
 
     def pending(self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks) -> tuple[int, int] | None:

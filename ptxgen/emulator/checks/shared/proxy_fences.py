@@ -116,7 +116,7 @@ def _unfenced(
     if table is None:
         return None
     seen = table.of(visible)
-    if (table.latest <= seen).all():
+    if not np.count_nonzero(table.latest > seen):
         return None
     late = (table.clock[:, granules] > seen[:, None]) & (table.mask[:, granules] != 0)
-    return late if late.any() else None
+    return late if np.count_nonzero(late) else None

@@ -138,7 +138,7 @@ class SharedRaces:
         observed: VectorClock,
     ) -> None:
         """Asynchronous operations on these granules (numbers; 0: none) whose completion is not in `observed`."""
-        for number in distinct(numbers).tolist():
+        for number in distinct(numbers).tolist() if np.count_nonzero(numbers) else ():
             if number and number not in observed.operations:
                 earlier = self._happens_before.operations.get(number)
                 if earlier is not None:

@@ -72,13 +72,13 @@ class StrongStores:
         self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: _Clocks
     ) -> Iterator[tuple[int, int, int, int]]:
         """(other warp, line, interval, offset) of stores to these bytes unordered with `warp`, given its clocks."""
-        if not self._used[slot] or (self.latest[slot] <= observed).all():
+        if not self._used[slot] or not np.count_nonzero(self.latest[slot] > observed):
             return
         yield from self._late(slot, _bytes(granules, masks), observed, but=warp)
 
     def unfenced(self, slot: int, granules: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int, int]]:
         """The same of stores to these granules that come after these clocks of their warps."""
-        if not self._used[slot] or (self.latest[slot] <= visible).all():
+        if not self._used[slot] or not np.count_nonzero(self.latest[slot] > visible):
             return
         yield from self._late(slot, _bytes(granules, np.uint16(0xFFFF)), visible)
 
