@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxgen.emulator.checks.order import vector_clock
 from tests.support.harness import codes, launch
 
 SCHEDULES: list[Any] = ["eager", "late", "random"]
@@ -141,6 +142,48 @@ def test_narrow_scopes(give: str, take: str, schedule: Any) -> None:
     one = body.replace("setp.ne.u32 %p, %t, 0; @%p bra end; setp.ne.u32 %q, %c, 0;", "setp.ge.u32 %q, %t, 32;")
     inside = run(one, block=64, schedule=schedule)
     assert (inside.status, codes(inside)) == ("ok", []), inside.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("few", [2, 64])
+def test_many_flags_without_an_acquire(few: int, schedule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What relaxed loads of nine flags see is kept apart, or joined once there are three; a fence acquires all."""
+    monkeypatch.setattr(vector_clock, "_FEW", few)
+    body = """
+        setp.ne.u32 %p, %t, 0; @%p bra end; mov.u32 %n, 0; mov.b64 %at, %out0; add.u64 %flag, %out0, 512;
+        setp.ne.u32 %q, %c, 0; @%q bra take;
+        next: st.global.u32 [%at], 7; st.release.gpu.global.u32 [%flag], 1;
+        add.u64 %at, %at, 4; add.u64 %flag, %flag, 4; add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 9; @%p bra next; bra end;
+        take: ld.relaxed.gpu.global.u32 %x, [%flag]; setp.ne.u32 %p, %x, 1; @%p bra take;
+        add.u64 %flag, %flag, 4; add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 9; @%p bra take;
+        FENCE ld.global.u32 %y, [%out0WHICH]; end:
+    """
+    for which in ("", "+32"):
+        report = run(body.replace("FENCE", "").replace("WHICH", which), block=32, grid=2, schedule=schedule)
+        found = [(finding.code, finding.severity) for finding in report.findings]
+        assert found == [("missing-fence", "advice")], report.summary()
+        fenced = body.replace("FENCE", "fence.acq_rel.gpu;").replace("WHICH", which)
+        report = run(fenced, block=32, grid=2, schedule=schedule)
+        assert (report.status, codes(report)) == ("ok", []), report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_what_fences_cover_is_published_again_after_a_release(schedule: Any) -> None:
+    """A release of CTA 1 at the flag takes the place of what CTA 0 has published there, within the scope of its CTA."""
+    body = """
+        mov.u32 %n, 0; setp.ne.u32 %q, %c, 0; @%q bra other; setp.ge.u32 %p, %t, 32; @%p bra take;
+        setp.ne.u32 %p, %t, 0; @%p bra end;
+        st.global.u32 [%out0], 7; fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%flag], 1;
+        wait: ld.relaxed.gpu.global.u32 %x, [%flag]; setp.ne.u32 %p, %x, 2; @%p bra wait;
+        st.relaxed.gpu.global.u32 [%flag], 3; bra end;
+        other: setp.ne.u32 %p, %t, 0; @%p bra end;
+        swap: atom.acq_rel.gpu.global.cas.b32 %x, [%flag], 1, 2; setp.ne.u32 %p, %x, 1; @%p bra swap; bra end;
+        take: setp.ne.u32 %p, %t, 32; @%p bra end;
+        again: ld.acquire.cta.global.u32 %x, [%flag]; setp.ne.u32 %p, %x, 3; @%p bra again;
+        ld.global.u32 %y, [%out0]; end:
+    """
+    report = run(body, block=64, grid=2, schedule=schedule)
+    assert not {"global-race", "missing-fence"} & set(codes(report)), report.summary()
 
 
 #: Warp 1 of CTA 0 stores, warp 0 gives; warp 0 of CTA 1 takes, warp 1 loads.

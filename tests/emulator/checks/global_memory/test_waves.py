@@ -168,9 +168,12 @@ def test_knowledge_of_clusters_against_plain_vector_clocks() -> None:
             known.clocks[who[1]] += 1
             reference[who] += 1
         elif told:
-            given, had = rng.choice(told[-8:])
-            known.join(given)
-            for key, clock in had.items():
+            some = rng.choices(told[-8:], k=rng.randrange(1, 5))
+            if len(some) == 1:
+                known.join(some[0][0])
+            else:
+                known.join_all([given for given, _ in some])
+            for key, clock in [each for _, had in some for each in had.items()]:
                 reference[key] = max(reference.get(key, 0), clock)
         for _ in range(4):
             number, member = rng.randrange(len(epochs)), rng.randrange(members)
