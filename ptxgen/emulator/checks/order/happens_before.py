@@ -98,7 +98,9 @@ class HappensBefore(Observer):
         #: have.
         self._partly: dict[int, tuple[VectorClock, NDArray[np.bool_]]] = {}
         self.attach()
-        self._forget(np.arange(slots))
+        every = np.arange(slots * warps)
+        self.clocks[every, every % self.members] = 1
+        self.lanes_converge(every)
 
     def attach(self, *listeners: OrderListener) -> None:
         """Notify these of synchronization from now on."""
@@ -458,8 +460,11 @@ class HappensBefore(Observer):
     def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
         """As `barrier` for all warps of each of these CTAs."""
         warps = (slots * self.warps)[:, None] + np.arange(self.warps)
-        self._intervals_end(warps.reshape(-1).tolist())
-        for cta in warps.tolist():
+        listed = warps.reshape(-1).tolist()
+        self._intervals_end(listed)
+        every = [self.observed[warp] for warp in listed]
+        alike = not any(map(_OPERATIONS, every)) and all(map(every[0].is_like, every))
+        for cta in warps.tolist() if not alike or (self.sequences and every[0].unacquired) else ():
             first, *others = given = [self.observed[warp] for warp in cta]
             sequences = self.sequences and first.unacquired
             if sequences or not all(map(first.is_like, others)):

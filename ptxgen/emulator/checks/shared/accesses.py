@@ -513,7 +513,7 @@ class SharedAccesses(Observer):
         masks: Masks | np.uint16,
     ) -> None:
         hit = self.barriers[slot, granules] & masks
-        if hit.any():
+        if np.count_nonzero(hit):
             granule = int(granules[int((hit != 0).argmax())])
             at = granule * GRANULE
             if not int(hit[(hit != 0).argmax()]) & 0xFF:

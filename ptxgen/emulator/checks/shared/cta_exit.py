@@ -90,10 +90,10 @@ class CtaExit(Observer):
         """
         shared = self._shared
         warps = range(slot * self._happens_before.warps, (slot + 1) * self._happens_before.warps)
-        observed = self._happens_before.clocks[warps.start : warps.stop].max(axis=0)
+        observed = np.maximum.reduce(self._happens_before.clocks[warps.start : warps.stop])
         for member, clock in self._barriers.executed(slot).items():
             observed[member] = max(observed[member], clock)
-        operations = set[int]().union(*(self._happens_before.observed[warp].operations for warp in warps))
+        operations = set().union(*(self._happens_before.observed[warp].operations for warp in warps))
         readers = ((shared.core_reader, "read"), (shared.copy_reader, "read"))
         for table, verb in ((shared.async_writer, "write"), *readers):
             numbers = table[slot][table[slot] != 0]
