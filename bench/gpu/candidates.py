@@ -162,6 +162,10 @@ def _many_rows(row: Row) -> Iterator[dict[str, Any]]:
     yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4}
     yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4, "scheduler": "stream"}
     yield from _between(row)
+    if row.dtype in _FP8:
+        for n_tile, cluster in product((96, 112, 128), ((1, 1), (2, 1), (1, 2))):
+            own = {**walk, "n_tile": n_tile, "chunk": gcd(n_tile, 64), "cluster_m": cluster[0], "cluster_n": cluster[1]}
+            yield from _promoted_tiles(own, n_tile)
 
 
 def _between(row: Row) -> Iterator[dict[str, Any]]:
@@ -290,8 +294,17 @@ def _scaled_tiles(row: Row) -> Iterator[dict[str, Any]]:
         if row.flops < 4e11:
             yield {**own, "m_tile": 128, "scheduler": "stream", "stages": _stages(132 + n_tile)}
         if row.m > 128 and n_tile <= 128:
-            yield {**own, "m_tile": 256, "warpgroups": 2, "stages": 3}
-            yield {**own, "m_tile": 256, "warpgroups": 2, "stages": 4, "chunk": gcd(n_tile, 32), "chunk_buffers": 1}
+            yield from _promoted_tiles(own, n_tile)
+
+
+def _promoted_tiles(options: Mapping[str, Any], n_tile: int) -> Iterator[dict[str, Any]]:
+    """Promoted sums of 128 rows a warpgroup: as many stages as leave room for one chunk of C, or one less."""
+    yield {**options, "m_tile": 128, "consumers": "pingpong", "stages": 5}
+    own = {**options, "m_tile": 256, "warpgroups": 2}
+    yield {**own, "stages": 3}
+    own |= {"stages": 4, "chunk": gcd(n_tile, 32), "chunk_buffers": 1}
+    yield own
+    yield {**own, "panel": 8, "order": "panels"}
 
 
 def chosen(row: Row, _: int) -> list[Candidate]:

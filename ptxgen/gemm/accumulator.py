@@ -213,9 +213,9 @@ class RegisterAccumulator:
 
     @classmethod
     def of(
-        cls, a: Operand, b: Operand, *, m: int, n: int, warpgroups: int = 0, promote: bool = True, scaled: bool = False
+        cls, a: Operand, b: Operand, *, m: int, n: int, warpgroups: int = 0, promote: bool = True
     ) -> RegisterAccumulator:
-        """The accumulator of wgmma, whose rows `warpgroups` share; 0: one for every 64. `scaled`: with fp32 scales.
+        """The accumulator of wgmma, whose rows `warpgroups` share; 0: one for every 64.
 
         Raises PlanError for types that wgmma does not multiply, and for rows that warpgroups cannot share.
         """
@@ -236,8 +236,6 @@ class RegisterAccumulator:
         name = f"wgmma.mma_async.sync.aligned.m64n{n}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
         scales = ", 1, 1" if floating else ""
         majors = f", {int(a.major == 'mn')}, {int(b.major == 'mn')}" if a.type.bytes == 2 else ""
-        if promoted and blocks > 1 and not scaled:
-            raise PlanError("promoted sums of 8-bit types leave a warpgroup registers for 64 rows, not 128")
         return cls(m, n, d_type, name, scales + majors, cut=cut, promoted=promoted, blocks=blocks)
 
     @property
@@ -266,6 +264,12 @@ class RegisterAccumulator:
     def registers(self) -> int:
         """Registers of a thread."""
         return (self.blocks + self.promoted) * self.n // 2 if self.opcode else 1
+
+    @property
+    def parts(self) -> str:
+        """What promoted sums take: "128 + 64 for a K block of 64 rows"; of others nothing."""
+        own = self.n // 2
+        return f"{self.blocks * own} + {own} for a K block of 64 rows" if self.promoted else ""
 
     def explain(self) -> str:
         words = f"{self.registers} register{'s' * (self.registers > 1)} a thread"

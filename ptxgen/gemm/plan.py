@@ -120,9 +120,7 @@ class GemmPlan:
         if wgmma:
             pingpong = config.consumers == "pingpong"
             warpgroups = config.warpgroups or (1 if pingpong else 0)
-            accumulator = RegisterAccumulator.of(
-                a, b, m=m, n=n, warpgroups=warpgroups, promote=config.promote, scaled=config.scales != "none"
-            )
+            accumulator = RegisterAccumulator.of(a, b, m=m, n=n, warpgroups=warpgroups, promote=config.promote)
             consumers = accumulator.warpgroups
             if pingpong:
                 if consumers > 1:
@@ -138,7 +136,9 @@ class GemmPlan:
                 )
             block_scales = _block_scales(config, accumulator, a.k_tile)
             extra = 0 if block_scales is None else block_scales.registers
-            roles = Roles.warpgroups(consumers, accumulator.registers + extra, n // 2, specialized=specialized)
+            parts = accumulator.parts + (f" + {extra} for scales" if extra else "")
+            registers = accumulator.registers + extra
+            roles = Roles.warpgroups(consumers, registers, n // 2, specialized=specialized, parts=parts)
         else:
             accumulator = Accumulator.of(
                 a,

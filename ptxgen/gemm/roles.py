@@ -40,10 +40,10 @@ class Roles:
         return cls(warps=6, load=4, mma=5)
 
     @classmethod
-    def warpgroups(cls, consumers: int, accumulator: int, mma: int, *, specialized: bool) -> Roles:
+    def warpgroups(cls, consumers: int, accumulator: int, mma: int, *, specialized: bool, parts: str = "") -> Roles:
         """Roles of a Hopper kernel: a producer warpgroup, then consumers with `accumulator` registers a thread.
 
-        `mma`: how many of those one wgmma takes.
+        `mma`: how many of those one wgmma takes. `parts`: the sum that they are, for messages.
 
         Raises PlanError for an accumulator that does not fit.
         """
@@ -55,10 +55,11 @@ class Roles:
         # ptxas allocates with the registers of setmaxnreg, except for a single wgmma, which gets those of the launch.
         threads = 128 * (1 + consumers)
         limit = min(_ALL_REGISTERS // threads // 8 * 8, 255)
-        for needed, most in ((mma, limit), (accumulator, registers[1] if registers else limit)):
+        for needed, most, words in ((mma, limit, ""), (accumulator, registers[1] if registers else limit, parts)):
             if needed + _OTHER_REGISTERS > most:
                 raise PlanError(
-                    f"a consumer needs {needed} registers for its accumulator and {_OTHER_REGISTERS} more, "
+                    f"a consumer needs {needed} registers for its accumulator{f' ({words})' if words else ''} and "
+                    f"{_OTHER_REGISTERS} more, "
                     f"{needed + _OTHER_REGISTERS}; of {threads} threads each has {most}"
                 )
         if not specialized:

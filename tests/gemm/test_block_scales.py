@@ -36,6 +36,7 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     # Warpgroups of 128 rows, 64 at a time.
     ((300, 200, 304), {"m_tile": 256, "warpgroups": 2, "n_tile": 64, "stages": 2}),
     ((300, 200, 272), {"m_tile": 256, "warpgroups": 2, "n_tile": 120, "chunk": 24, "stages": 2, "cluster_m": 1}),
+    ((300, 200, 272), {"consumers": "pingpong", "n_tile": 96, "chunk": 32, "stages": 2, "cluster_m": 1}),
     # Four CTAs share K; of three K blocks the last has none.
     ((70, 200, 328), {"m_tile": 64, "n_tile": 64, "split_k": 4, **GRID}),
     ((70, 200, 1032), {"m_tile": 128, "n_tile": 48, "chunk": 48, "split_k": 2, **GRID}),
@@ -62,6 +63,8 @@ def test_right_to_the_bit_under_every_schedule(
         {"n_tile": 160, "chunk": 32, "stages": 4, "consumers": "pingpong", "m_tile": 64},
         {"n_tile": 192, "stages": 4},
         {"m_tile": 256, "warpgroups": 2, "n_tile": 128, "stages": 3},
+        {"m_tile": 256, "warpgroups": 2, "n_tile": 112, "chunk": 16, "stages": 4, "cluster_n": 2, "cluster_m": 1},
+        {"consumers": "pingpong", "n_tile": 128, "stages": 5},
         {"m_tile": 192, "n_tile": 112, "chunk": 16, "stages": 4, "cluster_m": 1},
     ],
     ids=str,
@@ -130,7 +133,8 @@ def test_scales_that_are_overwritten_before_they_are_read_are_found() -> None:
         ({"scales": "1x32"}, "scales must be none or 1d2d, not 1x32"),
         (
             {"m_tile": 256, "warpgroups": 2, "n_tile": 136, "chunk": 136},
-            "a consumer needs 218 registers for its accumulator and 26 more, 244; of 384 threads each has 232",
+            "a consumer needs 218 registers for its accumulator (136 + 68 for a K block of 64 rows + 14 for scales) "
+            "and 26 more, 244; of 384 threads each has 232",
         ),
     ],
     ids=str,

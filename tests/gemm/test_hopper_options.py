@@ -18,6 +18,7 @@ NAME = "hopper/overlapped"
 #: Tiles of few tokens: weights along M, so that C is contiguous along M.
 SWAPPED: dict[str, Any] = {"c_major": "m", "m_tile": 64, "n_tile": 16, "cluster_m": 1, "chunk": 16, "chunk_buffers": 1}
 STREAM: dict[str, Any] = {"scheduler": "stream", "n_tile": 64, "cluster_m": 1, "panel": 0}
+TALL: dict[str, Any] = {"dtype": "e4m3", "c_dtype": "bf16", "m_tile": 256, "warpgroups": 2, "stages": 2}
 #: (shape, choices)
 CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((300, 200, 200), {"m_tile": 256, "warpgroups": 2, "n_tile": 96, "chunk": 32, "slots": 4}),
@@ -41,6 +42,11 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((300, 260, 200), {**STREAM, "m_tile": 256, "warpgroups": 2, "panel": 2, "slots": 3}),
     ((300, 200, 200), {"n_tile": 64, "a_hint": "evict_first", "b_hint": "evict_last", "slots": 4}),
     ((300, 200, 200), {"n_tile": 64, "dependent": True, "slots": 4}),
+    # Promoted sums of warpgroups of 128 rows, 64 at a time.
+    ((300, 200, 400), {**TALL, "n_tile": 64, "slots": 4}),
+    ((300, 203, 272), {**TALL, "n_tile": 96, "chunk": 32, "cluster_m": 1, "cluster_n": 2, "slots": 4}),
+    ((300, 200, 400), {**TALL, "m_tile": 128, "warpgroups": 1, "consumers": "pingpong", "n_tile": 64, "slots": 4}),
+    ((300, 200, 656), {**TALL, **STREAM, "slots": 6}),
     (
         (200, 200, 600),
         {
@@ -75,6 +81,9 @@ def test_right_under_every_schedule(
         {"m_tile": 128, "n_tile": 192, "consumers": "pingpong"},
         {"scheduler": "stream", "order": "hilbert"},
         {"scheduler": "stream", "m_tile": 256, "warpgroups": 2, "n_tile": 128},
+        {**TALL, "n_tile": 128, "stages": 4, "chunk": 32, "chunk_buffers": 1},
+        {**TALL, "n_tile": 136, "stages": 3, "cluster_m": 1},
+        {**TALL, "m_tile": 128, "warpgroups": 1, "consumers": "pingpong", "n_tile": 128},
     ],
     ids=str,
 )
@@ -113,6 +122,22 @@ def ptxgen_bf16() -> Any:
     return bfloat16
 
 
+def test_planted_bugs_of_128_rows_are_found() -> None:
+    plan = find(NAME).plan(**TALL, n_tile=32, chunk=32, slots=4)
+    second = plan.a.row_offset(64) // 16
+    lines = [f"add.u64 %rd_step_a, %rd_stage_a, {second + step};" for step in plan.a.k_steps]
+    # The first 64 rows again.
+    text = plan.text.replace(lines[2], lines[2].replace(str(second + 4), "4"))
+    assert text != plan.text
+    assert _run(plan, text, (300, 60, 272)).status == "wrong"
+    # The stage is released while the wgmmas of the second 64 rows may read it.
+    head, tail = plan.text.split(lines[-1])
+    tail, count = re.subn(r"(wgmma\.wait_group[^;]*;)(.*?mbarrier\.arrive[^;]*;)", r"\2 \1", tail, count=1, flags=re.S)
+    assert count == 1
+    findings = _run(plan, head + lines[-1] + tail, (300, 60, 656)).launch.findings
+    assert any(each.message.startswith("race") and "stage" in each.message for each in findings)
+
+
 @pytest.mark.parametrize(
     ("pattern", "new", "status"),
     [
@@ -144,7 +169,10 @@ def test_one_arrival_too_few_for_the_lag_is_a_deadlock() -> None:
         ({"c_major": "m", "epilogue": "direct"}, "c_major=m takes wgmma and epilogue=tma, without alpha,"),
         ({"c_major": "m", "bias": "bf16"}, "c_major=m takes wgmma and epilogue=tma, without alpha,"),
         ({"warpgroups": 1, "n_tile": 64, "epilogue": "direct"}, "warpgroups of 128 rows take epilogue=tma"),
-        ({"warpgroups": 1, "dtype": "e4m3"}, "promoted sums of 8-bit types leave a warpgroup registers for 64 rows"),
+        (
+            {**TALL, "n_tile": 160},
+            "240 registers for its accumulator (160 + 80 for a K block of 64 rows) and 26 more, 266; of 384",
+        ),
         ({"warpgroups": 3}, "a warpgroup multiplies 64 or 128 rows: 3 cannot share m_tile = 128"),
         (
             {"m_tile": 192, "cluster_m": 1, "stages": 2},
