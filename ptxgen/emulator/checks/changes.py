@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ptxgen.emulator.memory.granules import starts
 from ptxgen.emulator.memory.located import Bytes
 
+_WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
 
 def changing_lanes(
     active: NDArray[np.bool_], places: Bytes, size: int, values: Sequence[NDArray[Any]]
@@ -20,7 +22,7 @@ def changing_lanes(
     Where lanes of one warp store to the same bytes, the last one counts: the values of the others are never visible.
     """
     part = size // len(values)
-    word = np.dtype(f"u{part}")
+    word = _WORDS[part]
     index = places.offsets >> part.bit_length() - 1
     each = [np.ascontiguousarray(value).view(word) for value in values]
     each = [value if value.shape == index.shape else np.broadcast_to(value, index.shape) for value in each]

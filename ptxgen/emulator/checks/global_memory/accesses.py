@@ -190,12 +190,12 @@ class GlobalAccesses(Observer):
             grids.access(warps, offsets, mask, size, statement, what, strong=True)
         active = offsets.ravel() if mask is None else offsets[mask]
         kinds = (events.writer, events.reader, events.earlier) if writes else (events.writer,)
-        for places in kinds:
-            if places.used and np.count_nonzero(places.at(active, size)):
-                overlapping = places.at(offsets, size) >> SHIFT
-                if places is not events.writer:  # Triton's warps load what one of their CTA then changes
-                    overlapping[self._of_same_cta(overlapping, warps)] = 0
-                self._compare(overlapping, offsets, warps, racing, statement, what)
+        found = [places for places in kinds if places.used and np.count_nonzero(places.at(active, size))]
+        for places in found:
+            overlapping = places.at(offsets, size) >> SHIFT
+            if places is not events.writer:  # Triton's warps load what one of their CTA then changes
+                overlapping[self._of_same_cta(overlapping, warps)] = 0
+            self._compare(overlapping, offsets, warps, racing, statement, what)
         if reads:
             if len(self._observed) < len(events.copy_writer) * (GRANULE // WORD):
                 missing = len(events.copy_writer) * (GRANULE // WORD) - len(self._observed)
@@ -207,8 +207,9 @@ class GlobalAccesses(Observer):
         table.keep(active, size, entries.ravel() if mask is None else entries[mask])
         if not writes:
             return
-        for places in kinds[1:]:  # weak stores stay: warps unordered with them still race with them
-            places.forget(active, size)
+        for places in found:
+            if places is not events.writer:  # weak stores stay: warps unordered with them still race with them
+                places.forget(active, size)
         if events.copies:
             copies = events.copy_writer[_granules(offsets, size)]
             unordered = self._unordered(copies, warps, mask)

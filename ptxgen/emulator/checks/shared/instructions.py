@@ -95,7 +95,7 @@ class SharedInstructions(Observer):
         apart, behind = slots.shape[1] > 1, order.lagging_lanes(warps)
         if behind is not None:
             behind &= active if changing is None else changing
-        lagging = behind is not None and behind.any()
+        lagging = behind is not None and np.count_nonzero(behind) > 0
         if not apart and not lagging and self._together(access, inside, changing):
             return
         everywhere, new = np.broadcast_to(slots, inside.shape), active if changing is None else changing
@@ -115,13 +115,13 @@ class SharedInstructions(Observer):
     def _together(self, access: MemoryAccess, inside: NDArray[np.int64], changing: Lanes | None) -> bool:
         """Weak accesses of all warps at once; False where something is found, which each warp reports for itself."""
         warps, mask, _, _, size, statement, _ = access
-        offsets, chosen = inside.reshape(-1), np.arange(inside.size)
-        new = changing.reshape(-1) if changing is not None else None
-        if mask is not None:
-            (chosen,) = mask.reshape(-1).nonzero()
-            offsets, new = offsets[chosen], new[chosen] if new is not None else None
-        position = chosen >> 5
-        at, granules, masks, changed = by_granule(position, offsets, size, new)
+        offsets, new = inside.reshape(-1), changing.reshape(-1) if changing is not None else None
+        if mask is None:
+            lanes = np.arange(inside.size)
+        else:
+            (lanes,) = mask.reshape(-1).nonzero()
+            offsets, new = offsets[lanes], new[lanes] if new is not None else None
+        at, granules, masks, changed = by_granule(lanes >> 5, offsets, size, new)
         return self._shared.accesses(warps, at, granules, masks, changed if changing is not None else None, statement)
 
     def strong(

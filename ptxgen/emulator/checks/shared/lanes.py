@@ -205,7 +205,7 @@ class LaneAccesses(OrderListener):
         """The words of each of these lanes, 32 numbers to a warp: (lanes, words)."""
         if size < self._word:
             self._divide(size)
-        slot = slots[lanes >> 5, 0] if slots.shape[1] == 1 else slots.reshape(-1)[lanes]
+        slot = slots.reshape(-1)[lanes >> 5 if slots.shape[1] == 1 else lanes]
         words = (slot * self._words + (inside.reshape(-1)[lanes] >> self._shift))[:, None]
         return words + np.arange(size >> self._shift) if size > self._word else words
 
