@@ -123,7 +123,10 @@ class RemoteClocks:
         """The maximum of this and of others."""
         if len(others) < 2:
             return self.joined(others[0]) if others else self
-        return self._with(np.maximum.reduce([self._latest, *(each._latest for each in others)]), *others)
+        latest = self._latest.copy()
+        for each in others:
+            np.maximum(latest, each._latest, out=latest)
+        return self._with(latest, *others)
 
     def _with(self, latest: NDArray[np.int64], *others: RemoteClocks) -> RemoteClocks:
         slots, released = self.slots, {self._released: None}
