@@ -200,7 +200,8 @@ class PtxgenArm:
         self._parameters = []
         for number, (a, b, c) in enumerate(zip(buffers.a, buffers.b, buffers.c, strict=True)):
             first, second = choice.operands(a.data_ptr(), b.data_ptr())
-            scales = (buffers.sfa[number].data_ptr(), buffers.sfb[number].data_ptr()) if scaled else ()
+            scales = (buffers.sfa[number].data_ptr(), buffers.sfb[number].data_ptr()) if scaled else None
+            scales = choice.operands(*scales) if scales else ()
             values = problem.arguments(first, second, c.data_ptr(), order=order, workspace=workspace, scales=scales)
             self._parameters.append(Parameters([packed(*each) for each in zip(declared, values, strict=True)]))
         self._function = Function(driver, built.cubin, plan.entry, plan.shared.bytes)

@@ -2,14 +2,14 @@
 
 A value is element x scale. These are the recipe 1D2D of DeepGEMM (fp8_gemm_nt) and BlockWise1x128 with BlockWise128x128
 of torch._scaled_mm. Memory keeps the scales of A with M contiguous and lines of 16 bytes (`m_major`), as TMA loads
-them, and those of B row-major.
+them, and those of B row-major. Where a kernel computes Cᵀ = B·Aᵀ, A and B change places with their scales (2d1d).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -26,6 +26,8 @@ BLOCK = 128
 _BYTES = 4
 #: Scales in 16 bytes, which the lines of a tensormap are a multiple of.
 _ALIGNED = 4
+#: What TMA writes to starts on a multiple of so many bytes of shared memory.
+_TMA_BYTES = 128
 
 
 @dataclass(frozen=True)
@@ -34,28 +36,60 @@ class BlockScales:
 
     Those of A lie in the stage of their K block; each thread reads those of its rows. B has one where `columns` divides
     128, else two, between which a multiple of `step` columns is the boundary.
+
+    `swapped`: A has those of 128x128, one for the rows of a warpgroup, and those of B, 1x128, lie in the stage; each
+    thread reads those of its columns.
     """
 
     rows: int
     columns: int
     #: Blocks of 64 rows of a warpgroup, multiplied one after the other.
     blocks: int = 1
+    swapped: bool = False
 
     def __post_init__(self) -> None:
-        if self.columns - self.step > BLOCK:
+        if not self.swapped and self.columns - self.step > BLOCK:
             raise PlanError(
                 f"tiles of {self.columns} columns reach into three blocks of {BLOCK} rows of B; with scales n_tile "
                 f"must be at most {BLOCK}, or 136, 144, 160 or 192"
             )
 
     @property
+    def by_tma(self) -> Literal["sfa", "sfb"]:
+        """Which scales are 1x128, and in the stages."""
+        return "sfb" if self.swapped else "sfa"
+
+    @property
+    def lines(self) -> int:
+        """Rows of the tile's operand that those scales belong to."""
+        return self.columns if self.swapped else self.rows
+
+    @property
     def bytes(self) -> int:
-        """Bytes of A's scales in a stage."""
-        return self.rows * _BYTES
+        """Bytes of those scales of a K block."""
+        return self.lines * _BYTES
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes from a stage to the next: TMA writes to multiples of 128."""
+        return -(-self.bytes // _TMA_BYTES) * _TMA_BYTES
+
+    @property
+    def wanted(self) -> str:
+        """What they are in a map of shared memory."""
+        return f"scales of {self.by_tma[-1].upper()}, {self.lines} rows"
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """The entry's parameters, in order: declaration and name."""
+        tensormap, address = (".param .align 64 .b8", f"tensormap_{self.by_tma}[128]"), ".param .u64"
+        return [(address, "sfa"), tensormap] if self.swapped else [tensormap, (address, "sfb")]
 
     @property
     def registers(self) -> int:
         """Registers of a consumer for scales, their addresses and their products."""
+        if self.swapped:
+            return self.columns // 4 + 10
         return (12 if self.pair else 8) + 2 * (self.blocks - 1)
 
     @property
@@ -76,10 +110,18 @@ class BlockScales:
         """Which scale of B a column takes: 0, 1, or None where it depends on the tile."""
         return 0 if column < self.step else 1 if column >= BLOCK else None
 
-    def tensormap(self, address: Any, m: int, k: int) -> TiledMap:
-        """The tensormap of A's scales: a box has those of the tile's rows for one K block; rows outside A are zeros."""
-        lines, line = shape_a(m, k)
-        return TensorMap.tiled("f32", address, dims=(m, lines), strides=(line * _BYTES,), box=(self.rows, 1))
+    def tensormap(self, address: Any, m: int, n: int, k: int) -> TiledMap:
+        """The tensormap of the scales in stages: a box has those of the tile for one K block, zeros outside."""
+        rows = n if self.swapped else m
+        lines, line = shape_a(rows, k)
+        return TensorMap.tiled("f32", address, dims=(rows, lines), strides=(line * _BYTES,), box=(self.lines, 1))
+
+    def arguments(self, scales: tuple[Any, Any], m: int, n: int, k: int) -> list[Any]:
+        """Launch arguments, as `parameters`. Raises PlanError, with the layout, for arrays of another size or type."""
+        for name, array, rows in zip(("sfa", "sfb"), scales, (m, n), strict=True):
+            _require(name, array, rows, k, by_row=name == self.by_tma)
+        made = self.tensormap(scales[1 if self.swapped else 0], m, n, k)
+        return [scales[0], made] if self.swapped else [made, scales[1]]
 
 
 def shape_a(m: int, k: int) -> tuple[int, int]:
@@ -92,15 +134,16 @@ def shape_b(n: int, k: int) -> tuple[int, int]:
     return -(-n // BLOCK), -(-k // BLOCK)
 
 
-def require_scales(name: str, array: Any, rows: int, k: int) -> None:
-    """That a device array has the size and type of A's ("sfa") or B's scales. Raises PlanError with the layout."""
+def _require(name: str, array: Any, rows: int, k: int, *, by_row: bool) -> None:
+    """That a device array has the size and type of scales of 1x128 (`by_row`) or 128x128."""
     if not isinstance(array, DeviceArray):
         return
-    expected = shape_a(rows, k) if name == "sfa" else shape_b(rows, k)
+    expected = shape_a(rows, k) if by_row else shape_b(rows, k)
+    axis = "M" if name == "sfa" else "N"
     words = (
-        f"[K blocks, M rounded up to {_ALIGNED}], M contiguous (m_major makes them)"
-        if name == "sfa"
-        else f"[blocks of {BLOCK} rows of B, K blocks], row-major"
+        f"[K blocks, {axis} rounded up to {_ALIGNED}], {axis} contiguous (m_major makes them)"
+        if by_row
+        else f"[blocks of {BLOCK} rows of {name[-1].upper()}, K blocks], row-major"
     )
     what = f"{name} must be {expected[0]}×{expected[1]} f32, {words}"
     if array.dtype not in (np.dtype(np.float32), np.dtype(np.uint8)):
@@ -108,8 +151,8 @@ def require_scales(name: str, array: Any, rows: int, k: int) -> None:
     size = expected[0] * expected[1] * _BYTES
     flat = len(array.shape) == 1 or array.dtype.itemsize == 1
     if array.nbytes != size or not (flat or array.shape == expected):
-        swapped = name == "sfa" and array.shape == (rows, expected[0])
-        why = ", which is row-major: m_major transposes and pads them" if swapped else ""
+        transposed = by_row and array.shape == (rows, expected[0])
+        why = ", which is row-major: m_major transposes and pads them" if transposed else ""
         raise PlanError(f"{what}; the array has the shape {array.shape}{why}")
 
 

@@ -21,7 +21,7 @@ _STORE_CACHES = ("", "no_allocate")
 _KINDS = ("", *SCALED_KINDS)
 _SCALES = ("", "ue8m0", "ue4m3")
 _HINTS = ("", "evict_first", "evict_last")
-_BLOCK_SCALES = ("none", "1d2d")
+_BLOCK_SCALES = ("none", "1d2d", "2d1d")
 _ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
 
@@ -131,7 +131,8 @@ class GemmConfig:
     )
     scales: str = option(
         "none",
-        "fp32 scales of promoted fp8 sums; 1d2d: one for a row of A and 128 of K, one for 128 rows of B and 128 of K",
+        "fp32 scales of promoted fp8 sums; 1d2d: one for a row of A and 128 of K, one for 128 rows of B and 128 of K; "
+        "2d1d: of A as of B there, and of B as of A",
         choices=_BLOCK_SCALES,
     )
     dependent: bool = option(

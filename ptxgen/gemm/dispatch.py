@@ -32,6 +32,8 @@ GEMV, _VECTORS = "hopper/gemv", 2
 _WARPS = 132 * 24
 #: Up to so many rows A and B may change places.
 _FEW = 128
+#: Options that mean the same then; scales change places with their matrices.
+_KEPT = {"dtype", "c_dtype", "dependent", "promote", "scales"}
 FOLDER = Path(__file__).parent / "tuned"
 
 
@@ -54,6 +56,8 @@ class Tuned:
     def plan(self, more: Mapping[str, Any]) -> GemmPlan:
         """Its plan with more options. Raises PlanError where they do not go together."""
         own = parse_options(dict(each.split("=", 1) for each in self.options))
+        if own.get("c_major") == "m":
+            more = _swapped(more)
         return find(self.kernel).plan(**{**own, "dtype": self.dtype, "dependent": self.dependent, **more})
 
 
@@ -125,7 +129,7 @@ class Choice:
         return self.plan.padded_problem(m, n, self.k, **more)
 
     def operands(self, a: _Matrix, b: _Matrix) -> tuple[_Matrix, _Matrix]:
-        """A and B as the kernel takes them."""
+        """A and B as the kernel takes them; so it takes their scales."""
         return (b, a) if self.swapped else (a, b)
 
 
@@ -158,11 +162,16 @@ def planned(m: int, n: int, k: int, machine: Machine, given: Mapping[str, Any]) 
     Raises PlanError where nothing fits.
     """
     choices = [Choice(plan_gemm(m, n, k, machine, count=1, fixed=given).chosen.plan, m, n, k)]
-    if m <= _FEW and machine.target == "sm_90a" and not set(given) - {"dtype", "c_dtype", "dependent", "promote"}:
+    if m <= _FEW and machine.target == "sm_90a" and not set(given) - _KEPT:
         with suppress(PlanError):
-            swapped = plan_gemm(n, m, k, machine, count=1, fixed={**given, "c_major": "m"}).chosen.plan
+            swapped = plan_gemm(n, m, k, machine, count=1, fixed={**_swapped(given), "c_major": "m"}).chosen.plan
             choices.append(Choice(swapped, m, n, k))
     return rank(choices, machine)[0]
+
+
+def _swapped(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Options of C = A·Bᵀ as those of Cᵀ = B·Aᵀ."""
+    return {**given, "scales": "2d1d"} if given.get("scales") == "1d2d" else given
 
 
 def rank(choices: Sequence[Choice], machine: Machine, clock: float | None = None) -> list[Choice]:

@@ -183,8 +183,8 @@ class GemmPlan:
             for each in scales
         ]
         if block_scales is not None:
-            size = config.stages * block_scales.bytes
-            wanted.append(Wanted("sfa", size, 128, f"scales of A, {block_scales.rows} rows", config.stages))
+            size = config.stages * block_scales.stage_bytes
+            wanted.append(Wanted(block_scales.by_tma, size, 128, block_scales.wanted, config.stages))
         wanted += epilogue.wanted
         wanted += [reduction.wanted] if reduction else []
         if scheduler.kind == "clc":
@@ -279,7 +279,7 @@ class GemmPlan:
                 made += [(long, name), (word, f"ld{name}"), *[(long, f"stride_{name}")] * batched]
             if name == "b":
                 made += [(tensormap, f"tensormap_{each.name}[128]") for each in self.scales]
-                made += [(tensormap, "tensormap_sfa[128]"), (long, "sfb")] * (self.block_scales is not None)
+                made += self.block_scales.parameters if self.block_scales else []
             if name == "c":
                 made += [(long, "sfc")] * self.epilogue.quantizes
         made += [(long, "bias")] * bool(combination.bias)
@@ -440,9 +440,11 @@ def _block_scales(config: GemmConfig, accumulator: RegisterAccumulator, k_tile: 
         )
     if k_tile != BLOCK:
         raise PlanError(f"scales={config.scales} are for {BLOCK} of K: the K tile must have as many, not {k_tile}")
-    if config.batched or config.c_major == "m":
-        raise PlanError(f"scales={config.scales} take batched=false and c_major=n")
-    return BlockScales(config.m_tile, config.n_tile, accumulator.blocks)
+    swapped = config.scales == "2d1d"
+    c_major = "m" if swapped else "n"
+    if config.batched or config.c_major != c_major:
+        raise PlanError(f"scales={config.scales} take batched=false and c_major={c_major}")
+    return BlockScales(config.m_tile, config.n_tile, accumulator.blocks, swapped)
 
 
 def _scaled_types(config: GemmConfig) -> tuple[ScaledType, ScaledType] | None:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device import DeviceArray
 from ptxgen.dtypes import DTYPES, scalar_type
-from ptxgen.gemm.block_scales import require_scales
 from ptxgen.gemm.epilogue import SCALE_COLUMNS
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Batches
@@ -170,8 +169,8 @@ class GemmProblem:
         """The tensormaps of all matrices and scales that the kernel takes so, by name, at address 0."""
         made = {name: self.tensormap(name, 0) for name in self.tensormaps}
         scales = {each.name: each.tensormap(0, self.scale_rows(each), self.k) for each in self.plan.scales}
-        if self.plan.block_scales is not None:
-            scales["sfa"] = self.plan.block_scales.tensormap(0, self.m, self.k)
+        if (block_scales := self.plan.block_scales) is not None:
+            scales[block_scales.by_tma] = block_scales.tensormap(0, self.m, self.n, self.k)
         return {**made, **scales}
 
     @cached_property
@@ -232,9 +231,7 @@ class GemmProblem:
                 if block_scales is None:
                     made += [self._scales(*each) for each in zip(self.plan.scales, scales, strict=True)]
                 else:
-                    require_scales("sfa", scales[0], self.m, self.k)
-                    require_scales("sfb", scales[1], self.n, self.k)
-                    made += [block_scales.tensormap(scales[0], self.m, self.k), scales[1]]
+                    made += block_scales.arguments((scales[0], scales[1]), self.m, self.n, self.k)
             if name == "c" and self.plan.epilogue.quantizes:
                 _require_scales("sfc", c_scales, self.m, self.n, self.plan.epilogue.scaled_type)
                 made.append(c_scales)

@@ -28,19 +28,28 @@ class PromotedReference(Reference):
 
     @cached_property
     def row_scales(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Scales of A [M, K blocks] and B [blocks of 128 rows, K blocks]: of every size from 2**-20 to 2**20."""
+        """Scales of A [M, K blocks] and B [blocks of 128 rows, K blocks]: of every size from 2**-20 to 2**20.
+
+        Swapped, those of A are for blocks of 128 rows, and those of B for every row.
+        """
         problem, random = self.problem, np.random.default_rng([self.seed, 3])
-        blocks = shape_b(problem.n, problem.k)
-        found = [np.exp2(random.uniform(-_EXPONENTS, _EXPONENTS, shape)) for shape in ((problem.m, blocks[1]), blocks)]
+        along = shape_b(problem.n, problem.k)[1]
+        rows = [(problem.m, along), shape_b(problem.n, problem.k)]
+        if self._swapped:
+            rows = [shape_b(problem.m, problem.k), (problem.n, along)]
+        found = [np.exp2(random.uniform(-_EXPONENTS, _EXPONENTS, shape)) for shape in rows]
         return found[0].astype(np.float32), found[1].astype(np.float32)
 
     @property
     def scales(self) -> tuple[np.ndarray, ...]:
-        """The scales as memory has them; NaN where rows of A end before 16 bytes do."""
-        rows, blocks = self.row_scales
-        sfa = np.full(shape_a(self.problem.m, self.problem.k), np.nan, np.float32)
-        sfa[:, : self.problem.m] = rows.T
-        return sfa, blocks
+        """The scales as memory has them; NaN where those of rows end before 16 bytes do."""
+        sfa, sfb = self.row_scales
+        return (sfa, _lines(sfb)) if self._swapped else (_lines(sfa), sfb)
+
+    @property
+    def _swapped(self) -> bool:
+        scales = self.problem.plan.block_scales
+        return scales is not None and scales.swapped
 
     def expect(
         self, rows: slice, columns: slice, batch: int = 0
@@ -65,7 +74,11 @@ class PromotedReference(Reference):
         """The accumulators of rows and columns of C, and the sum of the sizes of what was added."""
         plan, k = self.problem.plan, self.problem.k
         a, b = (values[part].astype(np.float32) for values, part in zip(self.inputs, (rows, columns), strict=True))
-        sfa, sfb = self.row_scales[0][rows], np.repeat(self.row_scales[1], BLOCK, axis=0)[: self.problem.n][columns]
+        sfa, sfb = self.row_scales
+        if self._swapped:
+            sfa, sfb = np.repeat(sfa, BLOCK, axis=0)[: self.problem.m][rows], sfb[columns]
+        else:
+            sfa, sfb = sfa[rows], np.repeat(sfb, BLOCK, axis=0)[: self.problem.n][columns]
         types, step = (plan.a.dtype, plan.b.dtype, "f32"), plan.a.mma_k
         total = np.zeros((a.shape[0], b.shape[0]), np.float32)
         size = np.zeros(total.shape)
@@ -89,6 +102,14 @@ class PromotedReference(Reference):
         if self._combination.present:
             reason += "; plus 3·2⁻²⁴ of the terms' sizes for their sums, and half an ulp of C"
         return reason
+
+
+def _lines(scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Scales of rows [rows, K blocks] as memory has them."""
+    rows, blocks = scales.shape
+    made = np.full(shape_a(rows, blocks * BLOCK), np.nan, np.float32)
+    made[:, :rows] = scales.T
+    return made
 
 
 def _padded(values: npt.NDArray[np.float32], step: int) -> npt.NDArray[np.float32]:
