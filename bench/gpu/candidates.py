@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from math import gcd
 from typing import Any
 
@@ -267,7 +267,7 @@ def scaled(row: Row, count: int) -> list[Candidate]:
             made.append(best(row.m, row.n, row.k, device="h200", **fixed, dependent=dependent).plan)
     for options, dependent in product(_scaled_tiles(row), (False, True)) if count else ():
         with suppress(PlanError):
-            made.append(find(RUNG).plan(**fixed, **options, dependent=dependent))
+            made.append(find(RUNG).plan(**{**fixed, **options}, dependent=dependent))
     return list({spec: Candidate(spec, 0.0) for spec in map(_spec, made)}.values())
 
 
@@ -275,6 +275,7 @@ def _scaled_tiles(row: Row) -> Iterator[dict[str, Any]]:
     """Few rows: narrow tiles of 64; many: both ways to share a multiprocessor, with and without clusters."""
     alone, walk = {"cluster_m": 1, "panel": 0, "chunk_buffers": 1}, {"panel": 0, "order": "hilbert"}
     if row.m <= 128:
+        yield from islice(_scaled_swapped(row, alone), 12)
         for m_tile, n_tile in product((64, 128) if row.m > 64 else (64,), (16, 32, 48, 64, 96, 112, 128)):
             own = {**alone, "m_tile": m_tile, "n_tile": n_tile, "chunk": gcd(n_tile, 64)}
             for scheduler, most in product(("grid", "stream"), (12, 24)):
@@ -305,6 +306,36 @@ def _promoted_tiles(options: Mapping[str, Any], n_tile: int) -> Iterator[dict[st
     own |= {"stages": 4, "chunk": gcd(n_tile, 32), "chunk_buffers": 1}
     yield own
     yield {**own, "panel": 8, "order": "panels"}
+
+
+def _scaled_swapped(row: Row, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Few rows, A and B swapped: a tile a CTA, static where they are many, K split over a cluster where they are few.
+
+    Two CTAs share an SM as in `_few_tiles`; 128 columns take the registers of an SM.
+    """
+    tokens = next(each for each in (16, 32, 64, 128) if row.m <= each)
+    keep = {"a_hint": "evict_first", "b_hint": "evict_last"}
+    for m_tile in (64, 128):
+        own = {**options, **keep, "scales": "2d1d", "c_major": "m", "m_tile": m_tile, "n_tile": tokens}
+        own["chunk"] = min(tokens, 64)
+        tiles, shared = -(-row.n // m_tile), m_tile == 64 and tokens <= 64
+        stages = _stages(m_tile + tokens + 4)
+        yield {**own, "scheduler": "grid", "stages": stages}
+        if shared:
+            yield {**own, "scheduler": "grid", "stages": max(stages // 2, 2)}
+        if tiles > _SMS:
+            yield {**own, "scheduler": "static", "stages": stages}
+            yield {**own, "scheduler": "static", "stages": stages, "consumers": "pingpong"}
+            if shared:
+                yield {**own, "scheduler": "static", "stages": max(stages // 2, 2), "slots": 2 * _SMS}
+        for parts in (2, 4, 8):
+            if tiles >= _SMS or tiles * parts > _SMS * (1 + shared) or row.k < 512 * parts:
+                continue
+            stages = _stages(m_tile + tokens + 4, m_tile * tokens * 4 * (parts - 1) // parts)
+            if tiles * parts <= _SMS:
+                yield {**own, "scheduler": "grid", "split_k": parts, "stages": stages}
+            if shared:
+                yield {**own, "scheduler": "grid", "split_k": parts, "stages": max(stages // 2, 2)}
 
 
 def chosen(row: Row, _: int) -> list[Candidate]:

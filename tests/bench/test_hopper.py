@@ -180,11 +180,12 @@ def test_candidates_with_scales_can_be_launched(m: int) -> None:
     row = Row("llm", m, 2112, 7168, "e4m3")
     found = scaled(row, 1)
     assert len({each.spec for each in found}) == len(found) > 20
+    assert any("scales=2d1d" in each.spec.name for each in found) == (m <= 128)
     assert len(scaled(row, 0)) == 2
     for each in found[::9]:
         choice = Choice(each.spec.plan(), row.m, row.n, row.k)
         problem = choice.problem()
-        assert not choice.swapped
+        assert choice.swapped == ("scales=2d1d" in each.spec.name)
         order = None if problem.tile_order is None else 4096
         workspace = 8192 if problem.workspace_words else None
         values = problem.arguments(
