@@ -158,7 +158,10 @@ def test_scales_that_are_overwritten_before_they_are_read_are_found() -> None:
         ({"promote": False}, "not those of e4m3 without promote"),
         ({"batched": True}, "scales=2d1d take batched=false and c_major=m"),
         ({"c_major": "n"}, "scales=2d1d take batched=false and c_major=m"),
-        ({"m_tile": 256, "warpgroups": 2, "n_tile": 128, "chunk": 64}, "(128 + 64 for a K block of 64 rows + 42 for scales)"),
+        (
+            {"m_tile": 256, "warpgroups": 2, "n_tile": 128, "chunk": 64},
+            "(128 + 64 for a K block of 64 rows + 42 for scales)",
+        ),
     ],
     ids=str,
 )
