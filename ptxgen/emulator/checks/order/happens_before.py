@@ -117,6 +117,8 @@ class HappensBefore(Observer):
 
     def lives(self, cta: int) -> bool:
         """Whether a CTA's cluster, whose number is that of its warps' names by the warps of a CTA, has not ended."""
+        if len(self._epochs) == len(self._clusters):  # none has ended
+            return True
         epoch = self._epochs[cta // self.size]
         return bool(self._clusters[epoch.slot] == epoch.number)
 
