@@ -64,7 +64,7 @@ class Estimate:
     @property
     def slots(self) -> int:
         """Clusters that run at once, one CTA per SM."""
-        return int(self.machine.sms.value) // self.plan.scheduler.cluster_size
+        return self.machine.cluster_slots(self.plan.scheduler.cluster_size)
 
     @property
     def resident(self) -> int:
@@ -102,7 +102,10 @@ class Estimate:
 
     @cached_property
     def k_block_cycles(self) -> float:
-        """Cycles of one K block of a CTA."""
+        """Cycles of one K block of a CTA, or of one of each of those that share an SM over how many they are."""
+        return self._k_block_cycles(self.resident)
+
+    def _k_block_cycles(self, resident: int) -> float:
         plan, groups = self.plan, self._mma_groups
         mma_m = plan.m_tile // groups
         steps = plan.a.stage_bytes // MMA_ROW_BYTES * groups
@@ -111,7 +114,7 @@ class Estimate:
         in_l2 = self._operand_bytes <= self._capacity
         copies = len(plan.a.copies) + len(plan.b.copies) + len(plan.scales)
         outside = max(plan.m_tile - self.m, 0) + max(plan.n_tile - self.n, 0)
-        stages = plan.config.stages * self.resident
+        stages = plan.config.stages * resident
         return self.machine.k_block_cycles(mma, rows, copies, stages, in_l2=in_l2, outside=outside)
 
     @property
@@ -145,22 +148,34 @@ class Estimate:
     def tensor_cycles(self) -> float:
         blocks = -(-self.k // (self.plan.k_tile * self.config.split_k))
         if self.split_tiles:
-            blocks = -(-self.tiles * blocks // self.slots)
-        else:
-            blocks *= self.whole_waves
-        # Cooperative consumers do not multiply while they store; what shares an SM does.
-        stores = self.whole_waves - 1 if self.plan.scheduler.persistent and self.config.consumers != "pingpong" else 0
-        return blocks * self.k_block_cycles + stores * self.epilogue_cycles
+            return -(-self.tiles * blocks // self.slots) * self.k_block_cycles + self._stores * self.epilogue_cycles
+        main = self.whole_waves * blocks * self.k_block_cycles + self._stores * self.epilogue_cycles
+        if self.resident == 1:
+            return main
+        # Each of those that share an SM still waits for its own first stage, ring and epilogue.
+        rounds, alone = -(-self.whole_waves // self.resident), blocks * self._k_block_cycles(1)
+        return max(main, rounds * alone + (rounds - 1) * (self._ring_cycles + self.epilogue_cycles))
+
+    @property
+    def _stores(self) -> int:
+        """Epilogues between two tiles in which nobody multiplies: ping-pong consumers, and what shares an SM, do."""
+        if not self.plan.scheduler.persistent or self.config.consumers == "pingpong":
+            return 0
+        return self.whole_waves - 1
+
+    @property
+    def _ring_cycles(self) -> float:
+        in_l2 = self._operand_bytes <= self._capacity
+        return (self.machine.ring_l2 if in_l2 else self.machine.ring_hbm).value
 
     @property
     def fill_cycles(self) -> float:
         """What nothing hides: the first stage and the last epilogue, of each wave unless other CTAs work meanwhile."""
         plan, machine = self.plan, self.machine
-        figure = machine.ring_l2 if self._operand_bytes <= self._capacity else machine.ring_hbm
         alone = 1 if plan.scheduler.persistent or self.resident > 1 else self.whole_waves
         start = machine.cluster_start.value if plan.scheduler.cluster_size > 1 else 0
         start += machine.persistent_start.value if plan.scheduler.persistent else 0
-        return alone * (figure.value + self.epilogue_cycles) + start + self._split_cycles
+        return alone * (self._ring_cycles + self.epilogue_cycles) + start + self._split_cycles
 
     @property
     def _split_cycles(self) -> float:
@@ -206,14 +221,14 @@ class Estimate:
     def _split_bytes(self) -> int:
         """Bytes of A and B where CTAs are at different K: each tile that stream-K splits reads its own rows.
 
-        Unless the L2 holds the operand.
+        Unless the L2 holds the operand beside what streams through it.
         """
         scheduler, share = self.plan.scheduler, self.split_tiles / self.tiles
         rows = (scheduler.rows * scheduler.cluster[0], scheduler.columns * scheduler.cluster[1])
         own = sum(
             count * each
             for count, extent, each in zip(rows, (self.m, self.n), self._row_bytes, strict=True)
-            if extent * each > self._capacity
+            if extent * each > 0.75 * self._capacity
         )
         return int(self._operand_bytes * (1 - share) + self.split_tiles * own)
 
@@ -233,8 +248,16 @@ class Estimate:
 
     @property
     def _hbm_bandwidth(self) -> float:
+        """That of memory, with what hints for the L2 gain, and what CTAs lose that leave no L1 cache."""
         hinted = self.config.a_hint or self.config.b_hint
-        return self.machine.hbm_bandwidth.value * (self.machine.hints.value if hinted else 1)
+        full = self.shared_bytes > self.machine.most_shared.value
+        more = (self.machine.hints.value if hinted else 1) * (self.machine.full_shared.value if full else 1)
+        return self.machine.hbm_bandwidth.value * more
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of an SM, by all its CTAs."""
+        return self.resident * (self.plan.shared.bytes + _SHARED_RESERVED)
 
     @property
     def hbm_cycles(self) -> float:
@@ -248,14 +271,16 @@ class Estimate:
 
     @property
     def least_hbm_cycles(self) -> float:
-        """Those of the best order of tiles, at least: a bound that needs no walk over them."""
+        """Those of the best order of tiles and number of stages: a bound that needs no walk over the tiles."""
         scheduler, rows = self.plan.scheduler, self._row_bytes
         loads = least_load_bytes(scheduler, self.m, self.n, rows, self.slots, self._capacity)
-        return self.cycles_of(loads + self.c_bytes, self._hbm_bandwidth)
+        hinted = self.config.a_hint or self.config.b_hint
+        more = self.machine.hints.value if hinted else 1
+        return self.cycles_of(loads + self.c_bytes, self.machine.hbm_bandwidth.value * more)
 
     @property
     def splits(self) -> bool:
-        """Whether stream-K could help: on Hopper, with fewer tiles than SMs."""
+        """Whether a split of K could help: on Hopper, with fewer tiles than SMs."""
         return not self.plan.accumulator.columns and self.plan.roles.load is not None and self.tiles < self.slots
 
     @property

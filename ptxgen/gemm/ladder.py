@@ -52,8 +52,8 @@ class KernelEntry:
         """What the rung chooses otherwise for a problem: `large`, if it is."""
         return self.large if min(m, n, k) >= LARGE else {}
 
-    def plan(self, **choices: Any) -> GemmPlan:
-        """The plan of a config: the rung's defaults with other choices. Raises PlanError."""
+    def unnamed(self, **choices: Any) -> GemmPlan:
+        """The plan of a config without a name and settings, which its text ends with. Raises PlanError."""
         unknown = [name for name in choices if name not in self.options]
         if unknown:
             words = f"option{'s' * (len(unknown) > 1)} {', '.join(unknown)}"
@@ -61,7 +61,12 @@ class KernelEntry:
         config = GemmConfig(**{**self.defaults, **choices})
         if "kind" in self.options and not config.kind:
             raise PlanError(f"{self.name} multiplies operands with scales: kind must be {', '.join(SCALED_KINDS)}")
-        made = GemmPlan.of(config, self.template, design=self.design, target=self.target)
+        return GemmPlan.of(config, self.template, design=self.design, target=self.target)
+
+    def plan(self, **choices: Any) -> GemmPlan:
+        """The plan of a config: the rung's defaults with other choices. Raises PlanError."""
+        made = self.unnamed(**choices)
+        config = made.config
         chosen = config.chosen()
         # An option that is the config's default is not among those, but may differ from the rung's own.
         more = [each for each in self.settings(config) if each not in chosen]

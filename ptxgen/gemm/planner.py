@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -29,6 +28,8 @@ L2_HEAVY = 0.85
 #: Microseconds below which effects outside the model may dominate (a launch takes 2 to 7).
 SHORT = 10
 LARGEST = 1 << 18
+#: Changes of a configuration are tried where its bound is so much below the best time.
+_PROMISING = 1.04
 #: The tile of a rung whose own leaves promoted sums no registers.
 _NARROW = {"n_tile": 128}
 
@@ -177,7 +178,10 @@ def plan_gemm(
     for each in sorted(found.values(), key=lambda each: each.least_cycles):
         if len(ranked) >= count and each.least_cycles > max(ranked[count - 1].cycles, ranked[0].cycles * tie):
             break
-        ranked.append(_split(entry, _ordered(each, fixed), fixed))
+        made = _ordered(each, fixed)
+        if not ranked or each.least_cycles * _PROMISING < ranked[0].cycles:
+            made = _refined(entry, made, fixed)
+        ranked.append(made)
         ranked.sort(key=lambda other: other.cycles)
     tied = ranked[0].cycles * tie
     ranked.sort(key=lambda other: (max(other.cycles, tied), other.l2_bytes, *_rank(other)))
@@ -187,7 +191,7 @@ def plan_gemm(
     if shipped is None:
         raise PlanError(f"{entry.name} does not fit: {_refusal(entry, own)}")
     listed = [replace(each, plan=entry.plan(**_options(entry, each))) for each in ranked[:count]]
-    return Planning(entry.name, listed, estimate(shipped))
+    return Planning(entry.name, listed, estimate(entry.plan(**_options(entry, estimate(shipped)))))
 
 
 def _options(entry: KernelEntry, each: Estimate) -> dict[str, Any]:
@@ -259,13 +263,13 @@ def _fitted(entry: KernelEntry, choices: Mapping[str, Any], most: int) -> GemmPl
         chosen = {**choices, **more}
         try:
             if "stages" in chosen:
-                return entry.plan(**chosen)
-            one = entry.plan(**chosen, stages=1)
+                return entry.unnamed(**chosen)
+            one = entry.unnamed(**chosen, stages=1)
         except PlanError:
             continue
         for stages in range(min(most, 1 + (one.shared.limit - one.shared.bytes) // (one.a.bytes + one.b.bytes)), 1, -1):
             try:
-                return entry.plan(**chosen, stages=stages)
+                return entry.unnamed(**chosen, stages=stages)
             except PlanError:
                 continue
         return one
@@ -326,16 +330,44 @@ def _sharing(entry: KernelEntry, each: Estimate, fixed: Mapping[str, Any]) -> It
         return
     for ctas in (2, 3):
         if each.config.stages // ctas > 2:
-            plan = entry.plan(**{**_options(entry, each), "stages": each.config.stages // ctas})
+            plan = entry.unnamed(**{**_options(entry, each), "stages": each.config.stages // ctas})
             yield replace(each, plan=plan)
 
 
-def _split(entry: KernelEntry, each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
-    """With stream-K where there are fewer tiles than SMs and the rung has it, if that is faster."""
-    if "scheduler" in fixed or not each.splits:
+def _refined(entry: KernelEntry, each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
+    """With fewer stages, if that is faster; and with K split where there are fewer tiles than SMs, if that is."""
+    best = _trimmed(entry, each, fixed)
+    if not each.splits:
+        return best
+    most = _most_stages(entry.described())
+    changes: list[dict[str, Any]] = [{"scheduler": "stream"}]
+    if "split_k" in entry.options:
+        changes += [{"scheduler": "grid", "consumers": "cooperative", "split_k": ctas} for ctas in (2, 4)]
+    for change in changes:
+        if any(fixed.get(name, value) != value for name, value in change.items()):
+            continue
+        scheduler = replace(each.plan.scheduler, kind=change["scheduler"], split_k=change.get("split_k", 1))
+        quick = replace(each.plan, config=replace(each.config, **change), scheduler=scheduler)  # not checked
+        if replace(each, plan=quick).least_cycles >= best.cycles:
+            continue
+        options = {**_options(entry, each), **change}
+        if "stages" not in fixed:
+            del options["stages"]
+        plan = _fitted(entry, options, most)
+        if plan is not None:
+            other = _trimmed(entry, _hinted(entry, replace(each, plan=plan), fixed), fixed)
+            best = min(best, other, key=lambda made: made.cycles)
+    return best
+
+
+def _trimmed(entry: KernelEntry, each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
+    """With as many stages as leave an L1 cache, where its CTAs take all shared memory and that costs bandwidth."""
+    beyond = each.shared_bytes - each.machine.most_shared.value
+    if beyond <= 0 or each.machine.full_shared.value == 1 or "stages" in fixed:
         return each
-    with suppress(PlanError):
-        plan = entry.plan(**{**_options(entry, each), "scheduler": "stream"})
-        other = _hinted(entry, replace(each, plan=plan), fixed)
-        return min(each, other, key=lambda made: made.cycles)
-    return each
+    plan = each.plan
+    stages = each.config.stages - -(-int(beyond) // (each.resident * (plan.a.bytes + plan.b.bytes)))
+    if stages < 2:
+        return each
+    other = replace(each, plan=entry.unnamed(**{**_options(entry, each), "stages": stages}))
+    return min(each, other, key=lambda made: made.cycles)

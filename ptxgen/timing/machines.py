@@ -51,7 +51,9 @@ class Machine:
     that the owner of a tile adds. `cluster_start` and `persistent_start`: cycles by which clusters, and CTAs that walk
     over tiles, start and end later than others. `overlap`: p of the p-norm of the times of tensor cores and memory;
     infinite where they hide each other completely. `tie`: predictions this close are tied. `cluster` is the largest
-    cluster of which SMs // CTAs run at once.
+    cluster that is tried without being asked for, `clusters` how many of larger ones run at once, where it is known.
+    `full_shared`: the bandwidth of memory for CTAs that take more than `most_shared` of an SM's shared memory, over
+    that for others.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Machine:
     launch: Figure
     hbm_bandwidth: Figure
     hints: Figure
+    full_shared: Figure
+    most_shared: Figure
     l2_fill: Figure
     l2_bandwidth: Figure
     l2_bytes: Figure
@@ -84,6 +88,7 @@ class Machine:
     overlap: Figure
     tie: Figure
     cluster: Figure
+    clusters: Mapping[int, Figure]
 
     @property
     def shared_bytes(self) -> Figure:
@@ -105,9 +110,14 @@ class Machine:
             if isinstance(value, Figure):
                 yield each.name, value
             elif isinstance(value, Mapping):
-                yield from ((f"{each.name} {kind}", figure) for kind, figure in value.items())
+                yield from ((f"{each.name} {key}", figure) for key, figure in value.items())
         yield "shared_bytes", self.shared_bytes
         yield "tmem_columns", self.tmem_columns
+
+    def cluster_slots(self, ctas: int) -> int:
+        """How many clusters of so many CTAs run at once, one CTA per SM."""
+        known = self.clusters.get(ctas)
+        return int(known.value if known else self.sms.value // ctas)
 
     def clock_of(self, intensity: float) -> float:
         """MHz of a problem with so many FLOP per byte: power falls from `boost` to `clock` as tensor cores get busy.
@@ -151,6 +161,7 @@ class Machine:
 
 _CSV = "SemiAnalysis, B200"
 _FIT = "fit to ours (bench/data/hopper.json)"
+_AGAIN = "ours, a later run"
 _PER_CYCLE = "FLOP per cycle and SM"
 
 B200 = Machine(
@@ -170,6 +181,8 @@ B200 = Machine(
     launch=Figure(0, "µs", unverified("not in the model")),
     hbm_bandwidth=Figure(7.2e12, "B/s", measured(f"{_CSV}: TMA loads with 64 kB in flight per SM, 7.0 to 7.3 TB/s")),
     hints=Figure(1, "of the bandwidth without", unverified("nobody has measured it")),
+    full_shared=Figure(1, "of the bandwidth", unverified("nobody has measured it")),
+    most_shared=Figure(232448, "B", unverified("nobody has measured it")),
     l2_fill=Figure(14.4e12, "B/s", unverified("twice that of memory, so that it never bounds: nobody has measured it")),
     l2_bandwidth=Figure(21e12, "B/s", measured("QuickRunCUDA, B300, not B200: 20 to 22 TB/s as kernels see it")),
     l2_bytes=Figure(126.5e6, "B", measured("QuickRunCUDA, B300")),
@@ -199,6 +212,7 @@ B200 = Machine(
     overlap=Figure(math.inf, "p-norm", unverified("the largest part bounds: nobody has measured a kernel's parts")),
     tie=Figure(0.02, "of the time", unverified("no ranking was compared with measured kernels")),
     cluster=Figure(2, "CTAs", inferred("148 SMs are 74 pairs; how many clusters of 4 or 8 its GPCs hold is not known")),
+    clusters={},
 )
 
 H200 = Machine(
@@ -218,6 +232,8 @@ H200 = Machine(
     launch=Figure(1.9, "µs", inferred(f"{_FIT}: launches of a CUDA graph")),
     hbm_bandwidth=Figure(4.55e12, "B/s", measured("ours, docs/hopper.md: 4.64 TB/s by the GEMV, 4.54 by TMA loads")),
     hints=Figure(1.03, "of the bandwidth without", inferred(f"{_FIT}: evict_first and evict_last where M is small")),
+    full_shared=Figure(0.93, "of the bandwidth", inferred(f"{_AGAIN}: rings of 22 and 12 stages, M 8 to 32")),
+    most_shared=Figure(200704, "B", inferred(f"{_AGAIN}: a carve-out of 196 kB of the L1 cache")),
     l2_fill=Figure(6.1e12, "B/s", inferred(f"{_FIT}: M 128 in tiles of 64, neighbors that share B or not")),
     l2_bandwidth=Figure(
         17.5e12, "B/s", unverified("TileOPs's effective figure; ours reach 14, with neighbors that share rows")
@@ -236,16 +252,20 @@ H200 = Machine(
     tma_rows=Figure(0.63, "rows of 128 B per cycle", inferred(f"{_FIT}: tiles of few rows of A, one CTA per SM")),
     tma_issue=Figure(33, "cycles per copy", measured("FlashGPU-Sim: 32 to 33")),
     tma_outside=Figure(8.5, "cycles per row outside of the matrix", inferred(f"{_FIT}: tiles of 64 rows, M 1 to 32")),
-    ring_l2=Figure(1600, "cycles", unverified("as ring_hbm: the first read of every row comes from memory")),
-    ring_hbm=Figure(1600, "cycles", inferred(f"{_FIT}: rings of 4 to 22 stages, M 8 to 64")),
+    ring_l2=Figure(1800, "cycles", unverified("as ring_hbm: the first read of every row comes from memory")),
+    ring_hbm=Figure(1800, "cycles", inferred(f"{_FIT}, and a later run: rings of 3 to 22 stages")),
     epilogue=Figure(32, "B of C per cycle", inferred("fit to ours: what ping-pong gains where K is short")),
     split=Figure(4000, "cycles", inferred(f"{_FIT}: stream-K against one tile a CTA")),
     split_sum=Figure(25, "B of fp32 sums per cycle", inferred(f"{_FIT}: stream-K by tile")),
-    cluster_start=Figure(1100, "cycles", measured("ours: one wave with and without, 0.4 to 1.1 µs")),
+    cluster_start=Figure(700, "cycles", measured("ours: one wave with and without, 0.4 to 1.1 µs; split K, less")),
     persistent_start=Figure(1000, "cycles", measured("ours: one wave with either scheduler, 0.2 to 0.9 µs")),
     overlap=Figure(4, "p-norm", inferred(_FIT)),
     tie=Figure(0.01, "of the time", inferred("ours: the mean regret of docs/hopper.md is hardly larger than without")),
     cluster=Figure(2, "CTAs", inferred("132 SMs are 66 pairs; clusters of 8 reach 120 SMs only (CUTLASS issue 1921)")),
+    clusters={
+        4: Figure(30, "clusters", inferred(f"{_AGAIN}: 32 clusters of 4 take a second wave; two for each of 8")),
+        8: Figure(15, "clusters", inferred("120 SMs in clusters of 8 (CUTLASS issue 1921)")),
+    },
 )
 
 MACHINES: dict[str, Machine] = {each.name: each for each in (B200, H200)}

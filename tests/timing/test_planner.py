@@ -159,13 +159,36 @@ def test_ctas_share_an_sm_by_shared_memory_and_registers() -> None:
     assert resident(28672, scheduler="grid", stages=2, m_tile=128) == 1  # setmaxnreg: all registers
 
 
-def test_few_rows_are_split_by_stream_k_and_hinted() -> None:
-    chosen = plan_gemm(2112, 8, 7168, H200, fixed={"c_major": "m"}).chosen.config
-    assert (chosen.scheduler, chosen.a_hint, chosen.b_hint) == ("stream", "evict_first", "evict_last")
-    fixed = plan_gemm(2112, 8, 7168, H200, fixed={"c_major": "m", "scheduler": "grid", "a_hint": ""}).chosen
+def test_few_rows_are_split_and_hinted() -> None:
+    """8×2112×7168 (docs/hopper.md): 17 tiles of 128 weights, K shared by clusters of 4, of which 30 run at once."""
+    chosen = plan_gemm(2112, 8, 7168, H200, fixed={"c_major": "m"}).chosen
+    config = chosen.config
+    assert (config.scheduler, config.a_hint, config.b_hint) == ("grid", "evict_first", "evict_last")
+    assert config.split_k == 4
+    assert chosen.waves < 1
+    stream = plan_gemm(2112, 8, 7168, H200, fixed={"c_major": "m", "split_k": 1}).chosen
+    assert stream.config.scheduler == "stream"
+    assert stream.cycles > chosen.cycles
+    fixed = plan_gemm(
+        2112, 8, 7168, H200, fixed={"c_major": "m", "scheduler": "grid", "split_k": 1, "a_hint": ""}
+    ).chosen
     assert (fixed.config.scheduler, fixed.config.a_hint, fixed.config.b_hint) == ("grid", "", "")
-    text = plan_gemm(128, 4096, 4096, H200).chosen.plan
-    assert find(text.name).plan(**parse_options(dict(each.split("=") for each in text.settings))) == text
+    made = plan_gemm(128, 4096, 4096, H200).chosen.plan
+    assert find(made.name).plan(**parse_options(dict(each.split("=") for each in made.settings))) == made
+
+
+def test_clusters_of_4_and_8_do_not_fill_the_gpcs() -> None:
+    assert [H200.cluster_slots(each) for each in (1, 2, 4, 8)] == [132, 66, 30, 15]
+    assert B200.cluster_slots(2) == 74
+
+
+def test_a_ring_that_leaves_no_l1_cache_costs_bandwidth() -> None:
+    rung, few = find("hopper/overlapped"), {"c_major": "m", "m_tile": 64, "n_tile": 16, "cluster_m": 1}
+    small, large = (
+        Estimate.of(rung.plan(**few, scheduler="grid", stages=each), H200, 28672, 16, 8192) for each in (12, 22)
+    )
+    assert small.shared_bytes < H200.most_shared.value < large.shared_bytes
+    assert small.microseconds < large.microseconds
 
 
 def test_the_order_of_tiles_is_the_one_with_the_fewest_bytes_from_memory() -> None:
