@@ -84,7 +84,7 @@ class Planning:
         tie = best.machine.tie.value
         least = min(each.cycles for each in self.ranked)
         tied = [each.tile for each in self.ranked[1:] if each.cycles <= least * (1 + tie)]
-        if tied:
+        if tied and tie:
             said.append(
                 f"Tied within {tie:.0%}, with as many or more bytes from the L2: {', '.join(dict.fromkeys(tied))}."
             )
