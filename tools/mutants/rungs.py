@@ -55,6 +55,7 @@ _CHUNKS = {**_SMALL, "chunk": 16}
 #: In three, so that two buffers of them begin with either.
 _THREE = {**_CHUNKS, "n_tile": 48}
 _FP8 = {"dtype": "e4m3", "c_dtype": "bf16", "scales": "1d2d"}
+_SWAPPED_FP8 = {**_FP8, "scales": "2d1d", "c_major": "m", "cluster_m": 1, "chunk_buffers": 1, "slots": 2, "panel": 0}
 _ALL = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu", "batched": True}
 #: Rows of C on 16 bytes, inside C and across its edges; then rows that are not, of a single K block.
 _DIRECT: tuple[Problem, ...] = ((239, 120, 136, {}), (100, 64, 8, {"ldc": 65}))
@@ -111,6 +112,12 @@ RUNGS: dict[str, Rung] = {
         "hopper-5",
         {**_THREE, **_FP8, "m_tile": 64, "slots": 4, "panel": 2},
         ((175, 181, 264, {}), (70, 53, 16, {}), (70, 69, 16, {}), (70, 32, 16, {})),
+    ),
+    # Of three problems the first has more K blocks than lanes.
+    "hopper-5, fp8 with scales of B's rows": Rung(
+        "hopper-5",
+        {**_CHUNKS, **_SWAPPED_FP8, "m_tile": 64},
+        ((60, 21, 4120, {}), (175, 53, 264, {}), (96, 32, 16, {})),
     ),
     "hopper-5, split K": Rung(
         "hopper-5",
