@@ -12,7 +12,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format torch certify sass-index corpus fuzz microtests mutants mutants-of-rungs programs rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
+.PHONY: help demo install develop test check format torch certify sass-index corpus fuzz microtests mutants mutants-of-rungs mutants-of-tuned programs rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +63,9 @@ mutants: $(DEVELOPMENT) ## Mutate correct kernels, see whether the emulator repo
 
 mutants-of-rungs: $(DEVELOPMENT) ## The same for every rung of the ladders (an hour)
 	$(BIN)/python -m tools.mutants --page mutants-of-rungs --jobs $(JOBS) --record
+
+mutants-of-tuned: $(DEVELOPMENT) ## The same for the kernels of the dispatcher's tuning table (two hours)
+	$(BIN)/python -m tools.mutants --page mutants-of-tuned --jobs $(JOBS) --record
 
 programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which must not crash (minutes)
 	$(BIN)/python -m tools.programs --jobs $(JOBS)

@@ -27,6 +27,7 @@ from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Verdict, baseline_of, jud
 from tools.mutants.mutations import Mutant, mutants
 from tools.mutants.rungs import RUNGS
 from tools.mutants.subjects import load, names
+from tools.mutants.tuned import TUNED
 
 _DOCS = Path(__file__).parents[2] / "docs"
 _BUILD = Path("build")
@@ -63,6 +64,15 @@ PAGES = {
         "`make mutants-of-rungs` writes this page. `tools/mutants/rungs.py` has the options and problems: small tiles, "
         "with edges of C, more K blocks than stages, and more tiles than CTA slots where a kernel is persistent. "
         "modular-k1 has no mutants: it has no synchronization and no descriptor.",
+        whole=True,
+    ),
+    "mutants-of-tuned": Page(
+        lambda: list(TUNED),
+        "The kernels of the dispatcher's tuning table ([hopper.md](hopper.md)) with one synchronization or descriptor "
+        "broken at a time; `make mutants-of-tuned` writes this page. Kernels that differ only in sizes, hints for the "
+        "L2 and griddepcontrol have one structure (`tools/mutants/structure.py`). For each structure of the table "
+        "`tools/mutants/tuned.py` has one kernel with small tiles, and problems as those of "
+        "[the rungs](mutants-of-rungs.md); `bench.hopper check` runs the table's own kernels under all schedules.",
         whole=True,
     ),
 }
@@ -260,7 +270,7 @@ def main() -> int:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument(
-        "subjects", nargs="*", help=f"kernels; all of --page by default: {', '.join([*names(), *RUNGS])}"
+        "subjects", nargs="*", help=f"kernels; all of --page by default: {', '.join([*names(), *RUNGS, *TUNED])}"
     )
     executing.add_options(parser)
     parser.add_argument("--sample", type=int, default=None, help="mutants of each kernel")

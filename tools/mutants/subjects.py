@@ -10,6 +10,7 @@ from typing import Any
 from ptxgen.device import LaunchReport
 from ptxgen.emulator import Emulator
 from tools.mutants.rungs import RUNGS, Rung
+from tools.mutants.tuned import TUNED
 from tools.recorded import case as cases
 
 
@@ -41,7 +42,7 @@ def names() -> list[str]:
 @cache
 def load(name: str) -> Subject:
     """A subject by name."""
-    rung = {**GEMM, **RUNGS}.get(name)
+    rung = {**GEMM, **RUNGS, **TUNED}.get(name)
     if rung is not None:
         return Subject(name, rung.plan.target, rung.plan.text, rung.run, rung.multiprocessors)
     case = cases.load(name)
