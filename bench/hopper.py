@@ -298,10 +298,11 @@ def tune(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Record what was measured, and write the page and its picture; without files of what is recorded."""
+    """Record what was measured beside what is recorded of other rows, and write the page and its picture."""
     if options.files:
         DATA.parent.mkdir(exist_ok=True)
-        DATA.write_text(records.to_json(records.read_lines(options.files)))
+        known = load() if DATA.exists() else []
+        DATA.write_text(records.to_json(records.joined([*known, *records.read_lines(options.files)])))
     recorded = load()
     PAGE.write_text(renewed(PAGE.read_text(), recorded))
     PICTURE.write_text(picture(recorded))

@@ -112,19 +112,22 @@ def from_json(text: str) -> list[Record]:
 
 
 def read_lines(paths: Iterable[Path]) -> list[Record]:
-    """Records of the files, in the order of the suite; of two of a row, that of the later file.
+    """Records of the files, in the order of the suite."""
+    return joined(Record.of(json.loads(line)) for path in paths for line in path.read_text().splitlines())
+
+
+def joined(records: Iterable[Record]) -> list[Record]:
+    """One record a row, in the order of the suite: of two of a row the later one.
 
     But those without a kind in common are of different products, such as fp8 with scales: then one record has both.
     """
     found: dict[str, Record] = {}
-    for path in paths:
-        for line in path.read_text().splitlines():
-            made = Record.of(json.loads(line))
-            known = found.get(made.row.key)
-            if known is not None and not set(known.figures) & set(made.figures):
-                both = (*known.candidates, *made.candidates)
-                made = replace(known, figures={**known.figures, **made.figures}, candidates=both)
-            found[made.row.key] = made
+    for made in records:
+        known = found.get(made.row.key)
+        if known is not None and not set(known.figures) & set(made.figures):
+            both = (*known.candidates, *made.candidates)
+            made = replace(known, figures={**known.figures, **made.figures}, candidates=both)
+        found[made.row.key] = made
     return in_order(found.values())
 
 
