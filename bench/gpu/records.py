@@ -50,9 +50,12 @@ class Record:
         machine = {name: read[name] for name in ("device", "driver", "torch", "cublaslt", "date")}
         first = {name: us for name, _, us in read["candidates"] if us is not None}
         compared = {name: arm["us"] for name, arm in read["arms"].items() if arm["kind"].startswith("ptxgen")}
-        # A first figure depends on the power of what ran before; it counts where a row is too short for that.
-        found = tuple({**(first if Row(**read["row"]).flops < POWER_BOUND else {}), **compared}.items())
-        return cls(Row(**read["row"]), machine, read["clock"], figures, found)
+        row = Row(**read["row"])
+        # A first figure depends on the power of what ran before; it counts where a row is too short for that. Of fp8,
+        # which the planner's ranking leaves out, only what was compared is kept.
+        counts = row.flops < POWER_BOUND and row.dtype in ("bf16", "f16")
+        found = tuple({**(first if counts else {}), **compared}.items())
+        return cls(row, machine, read["clock"], figures, found)
 
     def ratio(self, other: str, ours: str = "ptxgen", *, cycles: bool = False) -> float | None:
         """Time (or cycles) of another arm over ours: above 1 we are faster; None where one is missing.
