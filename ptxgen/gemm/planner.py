@@ -154,6 +154,8 @@ def plan_gemm(
     entry = find(kernel or RUNGS[machine.target])
     if entry.target != machine.target:
         raise PlanError(f"{entry.name} is for {entry.target}; {machine.title} runs {machine.target}")
+    if "n_tile" not in entry.options:
+        raise PlanError(f"{entry.name} has no tiles to choose from: the planner takes kernels with the option n_tile")
     if set(fixed) - set(entry.options):
         entry.plan(**fixed)  # raises: names what it has
     GemmConfig(**{**entry.defaults, **fixed}).require(entry.target)
@@ -219,8 +221,9 @@ def _candidates(entry: KernelEntry, machine: Machine, m: int, n: int, fixed: Map
             option = described[name]
             first, last, step = option.get("range", (0, 0, 1))
             values[name] = option.get("choices") or range(first, last + 1, step)
-    default = described["scheduler"]["default"]
-    values["scheduler"] = (fixed["scheduler"],) if "scheduler" in fixed else tuple(dict.fromkeys((default, "grid")))
+    if "scheduler" in described:
+        default = described["scheduler"]["default"]
+        values["scheduler"] = (fixed["scheduler"],) if "scheduler" in fixed else tuple(dict.fromkeys((default, "grid")))
     pinned = {"cluster_m", "cluster_n"} & set(fixed)
     for chosen in product(*values.values()):
         choices = {**fixed, **dict(zip(values, chosen, strict=True))}
@@ -249,7 +252,7 @@ def _fills_waves(choices: Mapping[str, Any], m: int, n: int, slots: int) -> bool
 
 
 def _most_stages(described: Mapping[str, Mapping[str, Any]]) -> int:
-    return described["stages"]["range"][1]
+    return described["stages"]["range"][1] if "stages" in described else 1
 
 
 def _fitted(entry: KernelEntry, choices: Mapping[str, Any], most: int) -> GemmPlan | None:
@@ -262,7 +265,7 @@ def _fitted(entry: KernelEntry, choices: Mapping[str, Any], most: int) -> GemmPl
             continue
         chosen = {**choices, **more}
         try:
-            if "stages" in chosen:
+            if "stages" in chosen or "stages" not in entry.options:
                 return entry.unnamed(**chosen)
             one = entry.unnamed(**chosen, stages=1)
         except PlanError:
@@ -278,7 +281,7 @@ def _fitted(entry: KernelEntry, choices: Mapping[str, Any], most: int) -> GemmPl
 
 def _refusal(entry: KernelEntry, choices: Mapping[str, Any]) -> str:
     try:
-        entry.plan(**{"stages": 1, **choices})
+        entry.plan(**{**({"stages": 1} if "stages" in entry.options else {}), **choices})
     except PlanError as error:
         return str(error)
     return "shared memory holds no stage of any tile"

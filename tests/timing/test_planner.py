@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ptxgen.gemm import PlanError, find, parse_options
+from ptxgen.gemm import PlanError, find, kernels, parse_options
 from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.planner import plan_gemm
 from ptxgen.gemm.tile_scheduler import TileScheduler
@@ -256,3 +256,16 @@ def test_bad_input_is_refused() -> None:
         plan_gemm(64, 64, 64, B200, fixed={"consumers": "pingpong"})
     with pytest.raises(PlanError, match=r"no configuration of hopper/overlapped fits: .* must be K-major"):
         plan_gemm(64, 64, 64, H200, fixed={"dtype": "e4m3", "a_major": "mn"})
+
+
+@pytest.mark.parametrize("name", kernels())
+def test_every_kernel_with_tiles_is_planned(name: str) -> None:
+    """Also those without a ring, a scheduler, or both."""
+    entry = find(name)
+    machine = B200 if entry.target == "sm_100a" else H200
+    if "n_tile" in entry.options:
+        found = plan_gemm(640, 384, 256, machine, kernel=name, count=1)
+        assert found.chosen.plan.name == name
+    else:
+        with pytest.raises(PlanError, match=f"^{name} has no tiles to choose from"):
+            plan_gemm(640, 384, 256, machine, kernel=name)
