@@ -123,7 +123,7 @@ def rows() -> list[tuple[str, str, str]]:
             "3 times",
         )
     )
-    made.append((f"the {len(above)} of them above 3 times", ", ".join(above) or "none", ""))
+    made.append(("those of them above 3 times", ", ".join(above) or "none", "none"))
     return made
 
 
