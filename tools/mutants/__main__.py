@@ -11,7 +11,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -23,7 +23,8 @@ from tools import executing
 from tools.code import Code
 from tools.mutants.equivalent import UNUSED, reason
 from tools.mutants.executed import instructions, missed
-from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Verdict, baseline_of, judge
+from tools.mutants.groups import Group, foreseen, groups, settle
+from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Baseline, Left, Verdict, baseline_of, begin
 from tools.mutants.mutations import Mutant, mutants
 from tools.mutants.rungs import RUNGS
 from tools.mutants.subjects import load, names
@@ -40,6 +41,13 @@ _UNUSED = (
     "unused operand or field, such as the leading offset of swizzled K-major matrices (PTX ISA 9.7.16.5.1): the "
     "results are the same bit for bit under each of the five schedules, from random inputs, and no check reports "
     "anything"
+)
+#: How it is known of redundant and unused ones.
+_PROOF = (
+    "Redundant synchronization and unused fields are proved for a mutant alone, or for a text with more mutants of the "
+    "kernel at once (`tools/mutants/groups.py`): where everything is ordered without several waits, fences and "
+    "barriers, it is ordered without each of them; where the same field of several instructions has another value and "
+    "the bits stay, none of them reads it. A group in which anything shows is halved, down to single mutants."
 )
 
 
@@ -150,9 +158,7 @@ def run(
                 left_out[subject] = whole.broken
                 print(f"{subject}: left out, it is not right itself: {whole.broken}", flush=True)
                 continue
-            one = functools.partial(judge, subject, whole=whole)
-            for outcome in executor.map(one, missing, what=f"mutants of {subject}"):
-                verdict = outcome.value or Verdict(subject, outcome.item, "crash", outcome.problem)
+            for verdict in judge_all(subject, missing, whole, executor):
                 kept.add(verdict)
                 if not (verdict.caught or verdict.fate == "unreached" or why_equivalent(verdict)):
                     print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.reported}", flush=True)
@@ -160,6 +166,31 @@ def run(
         verdicts += [verdict for verdict in found if verdict is not None]
         print(f"{subject}: {len(chosen)} mutants, {time.monotonic() - began:.0f} s", flush=True)
     return verdicts, left_out
+
+
+def judge_all(subject: str, chosen: Sequence[Mutant], whole: Baseline, executor: Executor) -> Iterator[Verdict]:
+    """The verdicts on mutants of a subject: each under the first schedule, then what that leaves, in groups."""
+    left = [Left(mutant) for mutant in chosen if foreseen(subject, mutant, whole)]
+    known = {each.mutant for each in left}
+    first = functools.partial(begin, subject, whole=whole)
+    items = [mutant for mutant in chosen if mutant not in known]
+    for outcome in executor.map(first, items, what=f"mutants of {subject}"):
+        found = outcome.value or Verdict(subject, outcome.item, "crash", outcome.problem)
+        if isinstance(found, Left):
+            left.append(found)
+        else:
+            yield found
+    rest = functools.partial(settle, subject, whole=whole)
+    todo = groups(subject, left)
+    while todo:
+        halves: list[Group] = []
+        for outcome in executor.map(rest, todo, ordered=False, what=f"groups of mutants of {subject}"):
+            group, verdicts = outcome.item, outcome.value or []
+            if outcome.error is not None and len(group.members) == 1:
+                verdicts = [Verdict(subject, group.members[0].mutant, "crash", outcome.problem)]
+            yield from verdicts
+            halves += group.without(verdicts)
+        todo = halves
 
 
 def why_equivalent(verdict: Verdict) -> str:
@@ -247,7 +278,10 @@ def report(page: Page, verdicts: Sequence[Verdict], left_out: dict[str, str], sa
         *(f"| {code} | {count} |" for code, count in codes.most_common()),
     ]
     if reasons:
-        lines += ["", "## Equivalent mutants by reason", "", "| reason | mutants |", "|---|---:|"]
+        lines += ["", "## Equivalent mutants by reason", ""]
+        if any(each.fate in ("redundant", "unused") for each in verdicts):
+            lines += [_PROOF, ""]
+        lines += ["| reason | mutants |", "|---|---:|"]
         lines += [f"| {why} | {count} |" for why, count in reasons.most_common()]
     judged = {each.subject for each in verdicts} | left_out.keys() | {name for name in RUNGS if not drawn(name, 1, 0)}
     sections = (

@@ -1,13 +1,20 @@
-"""Classify a mutant: run it under one schedule after the other until one of them detects the defect."""
+"""Classify a mutant: run it under one schedule after the other until one of them detects the defect.
+
+`begin` runs the first schedule, which catches most; `finish` judges one of the mutants that it leaves, and
+`tools/mutants/groups.py` many of them at once.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
+from unittest import mock
 
+from ptxgen.device import Kernel, SharedRegion
 from ptxgen.syntax import PtxSyntaxError
 from tools.mutants.equivalent import reason
 from tools.mutants.executed import Place, executed
@@ -81,7 +88,7 @@ class Baseline:
 def baseline(subject: Subject) -> Baseline:
     """Run the unbroken kernel under all schedules."""
     instructions, advice, results = 0, set[str](), list[bytes]()
-    with executed() as places:
+    with executed() as places, parsed_once():
         for schedule, seed in SCHEDULES:
             device = subject.emulator(schedule, seed)
             report, right, result = subject.run(subject.text, device)
@@ -90,7 +97,7 @@ def baseline(subject: Subject) -> Baseline:
                 return Baseline(f"{schedule} {seed}: {report.status}, {reported}")
             instructions = max(instructions, report.instructions)
             advice |= {finding.code for finding in report.all_findings}
-            results.append(_digest(result))
+            results.append(digest(result))
     return Baseline("", instructions, frozenset(advice), tuple(results), frozenset(places))
 
 
@@ -99,35 +106,82 @@ def baseline_of(name: str) -> Baseline:
     return baseline(load(name))
 
 
-def _digest(data: bytes) -> bytes:
+def digest(data: bytes) -> bytes:
     return hashlib.blake2b(data).digest()
 
 
-def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHEDULES)) -> Verdict:
+@dataclass(frozen=True)
+class Left:
+    """A mutant that the first schedule does not catch."""
+
+    mutant: Mutant
+    #: Whether its results under the first schedule have the kernel's bits; None where that has not run.
+    same: bool | None = None
+
+
+def judge(name: str, mutant: Mutant, whole: Baseline) -> Verdict:
     """Run a mutant until it is caught."""
+    found = begin(name, mutant, whole)
+    return found if isinstance(found, Verdict) else finish(name, found, whole)
+
+
+def begin(name: str, mutant: Mutant, whole: Baseline) -> Verdict | Left:
+    """Run a mutant under the first schedule."""
     subject = load(name)
-    if (mutant.line, mutant.column) not in whole.executed:
+    if not reached(mutant, whole):
         return Verdict(name, mutant, "unreached")
+    with parsed_once():
+        verdict, result = run_once(subject, mutant, mutant.applied(subject.text), whole, *SCHEDULES[0])
+    return verdict if verdict.fate != "survived" else Left(mutant, digest(result) == whole.results[0])
+
+
+def finish(name: str, left: Left, whole: Baseline) -> Verdict:
+    """Judge a mutant that the first schedule does not catch; run that too where it has not run."""
+    if left.same is None:
+        return judge(name, left.mutant, whole)
+    subject, mutant = load(name), left.mutant
     text = mutant.applied(subject.text)
-    same, unordered = True, list[str]()
-    for number, (schedule, seed) in enumerate(SCHEDULES[:schedules]):
-        with all_pairs(unordered) if number and _only_orders(mutant) else nullcontext():
-            verdict, result = _run(subject, mutant, text, whole, schedule, seed)
-        if verdict.fate != "survived":
-            return verdict
-        same = same and _digest(result) == whole.results[number]
-    if _only_orders(mutant):  # most are caught by the first schedule, which is why it compares no pairs at first
-        with all_pairs(unordered):
-            subject.run(text, subject.emulator(*SCHEDULES[0]))
-    fate = _survivor(mutant, unordered, same=same)
-    for seed in MORE_SEEDS if fate == "survived" and not reason(name, mutant) else ():
-        verdict, _ = _run(subject, mutant, text, whole, "random", seed)
-        if verdict.fate != "survived":
-            return verdict
+    same, unordered = left.same, list[str]()
+    with parsed_once():
+        for number, (schedule, seed) in enumerate(SCHEDULES[1:], 1):
+            with all_pairs(unordered) if only_orders(mutant) else nullcontext():
+                verdict, result = run_once(subject, mutant, text, whole, schedule, seed)
+            if verdict.fate != "survived":
+                return verdict
+            same = same and digest(result) == whole.results[number]
+        if only_orders(mutant):  # most are caught by the first schedule, which is why it compares no pairs at first
+            with all_pairs(unordered):
+                subject.run(text, subject.emulator(*SCHEDULES[0]))
+        fate = survivor(mutant, unordered, same=same)
+        for seed in MORE_SEEDS if fate == "survived" and not reason(name, mutant) else ():
+            verdict, _ = run_once(subject, mutant, text, whole, "random", seed)
+            if verdict.fate != "survived":
+                return verdict
     return Verdict(name, mutant, fate)
 
 
-def _run(
+def reached(mutant: Mutant, whole: Baseline) -> bool:
+    """Whether some schedule executes the instruction that it changes."""
+    return (mutant.line, mutant.column) in whole.executed
+
+
+@contextmanager
+def parsed_once() -> Iterator[None]:
+    """Launches in this context share what a text is parsed to, its diagnostics and its program."""
+    made: dict[tuple[str, str | None, tuple[SharedRegion, ...]], Kernel] = {}
+    parse = Kernel.from_ptx
+
+    def kernel(text: str, entry: str | None = None, *, regions: Sequence[SharedRegion] = ()) -> Kernel:
+        key = text, entry, tuple(regions)
+        if key not in made:
+            made[key] = parse(text, entry, regions=regions)
+        return made[key]
+
+    with mock.patch.object(Kernel, "from_ptx", kernel):
+        yield
+
+
+def run_once(
     subject: Subject, mutant: Mutant, text: str, whole: Baseline, schedule: Any, seed: int
 ) -> tuple[Verdict, bytes]:
     """The outcome under one schedule, "survived" if nothing is detected; and the results."""
@@ -161,18 +215,18 @@ def _run(
     return verdict("survived"), result
 
 
-def _only_orders(mutant: Mutant) -> bool:
+def only_orders(mutant: Mutant) -> bool:
     """Whether it changes which order there is, and nothing else."""
     if mutant.kind == "of a narrower scope":
         return bool(_REACHES.match(mutant.instruction))
     return bool(_ORDERS.fullmatch(mutant.kind) and _SYNCHRONIZES.match(mutant.instruction))
 
 
-def _survivor(mutant: Mutant, unordered: list[str], *, same: bool) -> Fate:
+def survivor(mutant: Mutant, unordered: list[str], *, same: bool) -> Fate:
     """Whether an undetected mutant is equivalent: from the pairs of conflicting accesses to shared memory that nothing
     orders, under all schedules; `same` says that its results have the same bits.
     """
-    if _only_orders(mutant):
+    if only_orders(mutant):
         of_lanes = "bar.warp" in mutant.instruction
         return "survived" if any(of_lanes or not each.startswith(STRONG) for each in unordered) else "redundant"
     if mutant.kind == "of a narrower scope" or _ORDERS.fullmatch(mutant.kind):

@@ -99,12 +99,12 @@ def test_a_mutant_that_ends_its_worker_is_a_crash(
     subject = "t36_90_softmax"
     chosen = command.drawn(subject, 3, 0)
 
-    def judge_or_die(name: str, mutant: Mutant, whole: Baseline) -> Verdict:
+    def begin_or_die(name: str, mutant: Mutant, whole: Baseline) -> Verdict:
         if mutant == chosen[1]:
             raise MemoryError
         return Verdict(name, mutant, "finding")
 
-    monkeypatch.setattr(command, "judge", judge_or_die)
+    monkeypatch.setattr(command, "begin", begin_or_die)
     kept = command.Kept(tmp_path / "mutants.jsonl", resume=False)
     verdicts, left_out = command.run([subject], 3, 0, Executor(0), kept)
     assert [each.fate for each in verdicts] == ["finding", "crash", "finding"]
