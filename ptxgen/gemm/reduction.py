@@ -24,13 +24,13 @@ class ClusterReduction:
 
     @property
     def owned(self) -> int:
-        """Warps of each CTA that reduce and store; the CTAs of rank `warps` and more have none."""
-        return max(self.warps // self.parts, 1)
+        """Warps that a CTA reduces and stores at most."""
+        return -(-self.warps // self.parts)
 
     @property
-    def idle(self) -> bool:
-        """Whether some CTAs only send."""
-        return self.parts > self.warps
+    def last_owners(self) -> int:
+        """CTAs of the lowest ranks that own so many, the others one less; 0 if all own the same number."""
+        return self.warps % self.parts
 
     @property
     def others(self) -> int:

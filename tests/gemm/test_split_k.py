@@ -23,6 +23,7 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((300, 30, 1000), {**SWAPPED, "split_k": 2}),
     ((130, 10, 1000), {**SWAPPED, "split_k": 4}),
     ((130, 10, 1000), {**SWAPPED, "split_k": 8}),  # four of eight CTAs only send
+    ((200, 30, 1100), {**SWAPPED, "m_tile": 192, "split_k": 8}),  # twelve warps, of eight CTAs
     ((130, 10, 264), {**SWAPPED, "split_k": 4}),  # shares of 2, 2, 1 and 0 K blocks
     ((64, 16, 8), {**SWAPPED, "split_k": 8}),  # one K block
     ((67, 30, 400), {**SWAPPED, "split_k": 2}),  # lines of C that end inside 16 bytes
