@@ -64,31 +64,41 @@ class AllPairs(SharedAccesses):
         What is ordered before a write is compared no more: whatever is ordered after the write is ordered after that
         too, and the rest is compared with the write.
         """
-        observed = self._happens_before.observed[warp]
+        known: dict[_Actor, bool] = {}  # most granules have the same history
         touched = np.broadcast_to(np.asarray(masks, np.int64), granules.shape).tolist()
         fighting = touched if racing is None else np.asarray(racing, np.int64).tolist()
+        now = actor, writes
         for granule, mask, bites in zip(granules.tolist(), touched, fighting, strict=True):
-            history = self._history.setdefault((slot, granule), {})
+            history = self._history.get((slot, granule))
+            if history is None:
+                self._history[slot, granule] = {now: (mask, line)}
+                continue
             overwritten: list[tuple[_Actor, bool]] = []
             for key, (bytes, at) in history.items():
-                (other, clock), wrote = key
+                earlier, wrote = key
                 conflicts = (writes or wrote) and bytes & bites
                 if not (conflicts or writes):
                     continue
-                if other < 0:
-                    ordered = clock in observed.operations or clock not in self._happens_before.operations
-                elif clock == PENDING:
-                    ordered = False
-                else:
-                    ordered = other == warp or self._happens_before.has_observed(warp, other, clock)
+                ordered = known.get(earlier)
+                if ordered is None:
+                    ordered = known[earlier] = self._ordered(earlier, warp)
                 if conflicts and not ordered:
                     self.unordered.append(f"lines {at} and {line} at unit {granule}")
                 if writes and ordered and not bytes & ~mask:
                     overwritten.append(key)
             for key in overwritten:
                 del history[key]
-            before, _ = history.get((actor, writes), (0, 0))
-            history[actor, writes] = before | mask, line
+            before = history.get(now)
+            history[now] = mask if before is None else before[0] | mask, line
+
+    def _ordered(self, earlier: _Actor, warp: int) -> bool:
+        """Whether what a warp does now is ordered after an access."""
+        other, clock = earlier
+        if other < 0:
+            return (
+                clock in self._happens_before.observed[warp].operations or clock not in self._happens_before.operations
+            )
+        return clock != PENDING and (other == warp or self._happens_before.has_observed(warp, other, clock))
 
     def _warp(self, warp: int) -> _Actor:
         return warp, self._happens_before.clock(warp)
