@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from ptxgen.executor import Executor, ExecutorError
 
@@ -15,6 +16,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def executor(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Executor:
     """The executor selected by the options; exits if it is unavailable."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of processes begun from here on, as in the Makefile
     try:
         return Executor(options.jobs, options.dask)
     except ExecutorError as error:
