@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import datetime
+import itertools
 import json
 import os
 import re
@@ -191,9 +192,11 @@ class Runner:
         first = {arm.name: us for us, arm in timed}
         record["candidates"] = [[each.spec.name, each.predicted, first.get(each.spec.name)] for each in tried]
         # First figures of rows that power bounds depend on what ran before: there all take part.
-        most = settings.finalists if row.flops < records.POWER_BOUND else _ALL
-        for dependent in (False, True):
-            fastest = [arm for _, arm in timed if isinstance(arm, PtxgenArm) and arm.dependent == dependent]
+        most = settings.finalists if row.flops < records.POWER_BOUND or row.dtype in _FP8 else _ALL
+        products_of_ours = sorted({arm.kind for arm in ours})
+        for dependent, kind in itertools.product((False, True), products_of_ours):
+            fastest = [arm for _, arm in timed if isinstance(arm, PtxgenArm)]
+            fastest = [arm for arm in fastest if arm.dependent == dependent and arm.kind == kind]
             for arm in fastest[:most]:
                 arms.append(arm)
                 kinds[arm.name] = {"kind": arm.kind, "dependent": dependent, "registers": arm.built.registers}
