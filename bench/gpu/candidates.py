@@ -39,15 +39,13 @@ class Candidate:
 
 def candidates(row: Row, count: int, *, alone: bool = False) -> list[Candidate]:
     """The planner's first `count` configurations, and unless `alone` beside them others that it does not choose."""
-    fixed = {"dtype": row.dtype, "c_dtype": "bf16"} if row.dtype in _FP8 else {"dtype": row.dtype}
     made = _vectors(row) if not alone and row.m <= 2 and row.dtype not in _FP8 else []
-    try:
-        planned = plan_gemm(row.m, row.n, row.k, MACHINES["h200"], count=count, fixed=fixed).ranked
-    except PlanError:
-        planned = []
-    made += [Candidate(_spec(each.plan), round(each.microseconds, 3)) for each in planned]
+    for fixed in _products(row):
+        with suppress(PlanError):
+            planned = plan_gemm(row.m, row.n, row.k, MACHINES["h200"], count=count, fixed=fixed).ranked
+            made += [Candidate(_spec(each.plan), round(each.microseconds, 3)) for each in planned]
     others = iter(()) if alone else _few_rows(row) if row.m <= 128 else _many_rows(row)
-    for options in others:
+    for options, fixed in product(others, _products(row)):
         for dependent in (False, True) if row.flops < _LONG else (False,):
             try:
                 plan = find(RUNG).plan(**fixed, **options, dependent=dependent)
@@ -56,6 +54,13 @@ def candidates(row: Row, count: int, *, alone: bool = False) -> list[Candidate]:
                 continue
             made.append(Candidate(_spec(plan), 0.0))
     return list({each.spec: each for each in made}.values())
+
+
+def _products(row: Row) -> list[dict[str, Any]]:
+    """Options of what a row is measured as: of fp8 two products, with promoted sums and without."""
+    if row.dtype not in _FP8:
+        return [{"dtype": row.dtype}]
+    return [{"dtype": row.dtype, "c_dtype": "bf16", "promote": promote} for promote in (True, False)]
 
 
 def _few_rows(row: Row) -> Iterator[dict[str, Any]]:
@@ -237,8 +242,7 @@ def again(row: Row, record: Record | None, count: int) -> list[Candidate]:
             made += [Candidate(Spec.named(name), 0.0) for name in names]
     made += candidates(row, 1, alone=True)
     if row.m >= 256:
-        fixed = {"dtype": row.dtype, "c_dtype": "bf16"} if row.dtype in _FP8 else {"dtype": row.dtype}
-        for options in _contenders(row):
+        for options, fixed in product(_contenders(row), _products(row)):
             with suppress(PlanError):
                 made.append(Candidate(_spec(find(RUNG).plan(**fixed, **options)), 0.0))
     return list({each.spec: each for each in made}.values())
@@ -340,11 +344,10 @@ def _scaled_swapped(row: Row, options: Mapping[str, Any]) -> Iterator[dict[str, 
 
 def chosen(row: Row, _: int) -> list[Candidate]:
     """What `ptxgen.gemm.best` says, and what it says for dependent launches."""
-    fixed = {"c_dtype": "bf16"} if row.dtype in _FP8 else {}
     made = []
-    for more in ({}, {"dependent": True}):
+    for fixed, dependent in product(_products(row), (False, True)):
         try:
-            found = best(row.m, row.n, row.k, row.dtype, "h200", **fixed, **more)
+            found = best(row.m, row.n, row.k, device="h200", **fixed, dependent=dependent)
         except PlanError:  # the kernel has no such form
             continue
         made.append(Candidate(_spec(found.plan), found.tuned.us if found.tuned else 0.0))
