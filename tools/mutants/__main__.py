@@ -71,7 +71,8 @@ PAGES = {
         "The kernels of [the ladders](kernels.md) with one synchronization or descriptor broken at a time; "
         "`make mutants-of-rungs` writes this page. `tools/mutants/rungs.py` has the options and problems: small tiles, "
         "with edges of C, more K blocks than stages, and more tiles than CTA slots where a kernel is persistent. "
-        "modular-k1 has no mutants: it has no synchronization and no descriptor.",
+        "modular-k1 has no mutants: it has no synchronization and no descriptor. mxfp8-o8 and mxfp8-o10 have the text "
+        "of mxfp8-o11 at this size: they differ in their choices for large problems.",
         whole=True,
     ),
     "mutants-of-tuned": Page(

@@ -70,7 +70,8 @@ _SCALED = {"n_tile": 64, "stages": 2, "slots": 2}
 _SHARED = {**_SCALED, "overlap": 32}
 _UNALIGNED: Problem = (100, 64, 64, {"ldc": 65})
 
-#: By name: the id of a rung, with a word for options of the epilogue that it does not have itself.
+#: By name: the id of a rung, with a word for options of the epilogue that it does not have itself. mxfp8-o8 and -o10 have
+#: the text of mxfp8-o11: they differ in their choices for large problems.
 RUNGS: dict[str, Rung] = {
     "modular-k1": Rung("modular-k1", {}, ((30, 25, 40, {}),)),
     "modular-k2": Rung("modular-k2", {}, _FRAGMENTS),
@@ -89,10 +90,17 @@ RUNGS: dict[str, Rung] = {
     "tilus-v5": Rung("tilus-v5", {**_SMALL, "panel": 2}, ((239, 117, 136, {}), _WHOLE), 2),
     "tilus-v6": Rung("tilus-v6", {**_CHUNKS, "panel": 2}, ((495, 117, 136, {}), _WHOLE), 4),
     "mxfp8-initial": Rung("mxfp8-initial", _SCALED, ((300, 152, 288, {}), _UNALIGNED)),
+    "mxfp8-o1": Rung("mxfp8-o1", _SHARED, ((300, 152, 288, {}), _UNALIGNED)),
+    "mxfp8-o2": Rung("mxfp8-o2", _SHARED, ((300, 152, 288, {}), _UNALIGNED)),
+    "mxfp8-o3": Rung("mxfp8-o3", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
     "mxfp8-o4": Rung("mxfp8-o4", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
+    "mxfp8-o5": Rung("mxfp8-o5", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
+    "mxfp8-o6": Rung("mxfp8-o6", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
+    "mxfp8-o7": Rung("mxfp8-o7", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
     "mxfp8-o9": Rung("mxfp8-o9", _SHARED, ((300, 149, 544, {}), (100, 64, 64, {}))),
     "mxfp8-o11": Rung("mxfp8-o11", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
     "mxfp8-quantizing": Rung("mxfp8-quantizing", _SHARED, ((300, 160, 544, {}),)),
+    "mxfp4": Rung("mxfp4", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
     "nvfp4": Rung("nvfp4", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
     "hopper-1": Rung("hopper-1", {"n_tile": 64}, _FRAGMENTS),
     "hopper-2": Rung("hopper-2", {"n_tile": 64, "stages": 3}, ((111, 105, 392, {"ldc": 112}), _UNALIGNED_C)),
