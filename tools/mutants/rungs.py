@@ -70,8 +70,8 @@ _SCALED = {"n_tile": 64, "stages": 2, "slots": 2}
 _SHARED = {**_SCALED, "overlap": 32}
 _UNALIGNED: Problem = (100, 64, 64, {"ldc": 65})
 
-#: By name: the id of a rung, with a word for options of the epilogue that it does not have itself. mxfp8-o8 and -o10 have
-#: the text of mxfp8-o11: they differ in their choices for large problems.
+#: By name: the id of a rung, with a word for options of the epilogue that it does not have itself. mxfp8-o8 and
+#: mxfp8-o10 have the text of mxfp8-o11: they differ in their choices for large problems.
 RUNGS: dict[str, Rung] = {
     "modular-k1": Rung("modular-k1", {}, ((30, 25, 40, {}),)),
     "modular-k2": Rung("modular-k2", {}, _FRAGMENTS),
