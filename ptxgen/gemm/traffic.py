@@ -53,7 +53,7 @@ def copies_in_l2(scheduler: TileScheduler, m: int, n: int, row_bytes: tuple[int,
     for tiles, step, extent, each in zip(tile_order(scheduler, m, n), steps, (m, n), row_bytes, strict=True):
         sizes = np.minimum(step, extent - np.arange(0, extent, step)) * each
         readers = np.bincount(tiles, minlength=len(sizes))
-        if scheduler.cluster_ctas == 1:
+        if scheduler.cluster_size == 1:
             second = tiles[1::2]
             readers -= np.bincount(second[second == tiles[: 2 * len(second) : 2]], minlength=len(sizes))
         total += int((sizes * np.minimum(readers, 2)).sum())
