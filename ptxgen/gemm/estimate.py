@@ -1,14 +1,15 @@
 """A plan for a problem on a machine: waves, bytes, and a model of the time.
 
-cycles = launch + exposed + max(together(tensor, memory), L2)
+cycles = launch + exposed + together(tensor, memory, L2)
 tensor: waves x K blocks of a CTA x cycles of each (MMA interval of the tile, arrival of its rows, round trip of the
 ring), and on Hopper, unless consumers take turns, the time in which a tile's C is stored before the next.
 L2: bytes of A and B that the clusters read, each row of a tile once per cluster, and C, over the L2's bandwidth.
 memory: bytes of A and B by wave with what the L2 still holds in the order of the tiles, and C, over HBM's; or, if that
 takes longer, the same where neighboring CTAs that do not share a row take it into both halves of the L2.
 exposed: the latency of the first stage and the last epilogue, of every wave where CTAs with one tile each have an SM
-alone; what clusters and persistent CTAs take, and what stream-K or split K takes to add up the parts of tiles.
-together: the larger, or where the machine's parts were measured their p-norm.
+alone; what clusters, persistent CTAs, and orders of tiles other than along M take to start, and what stream-K or split
+K takes to add up the parts of tiles.
+together: the largest, or where the machine's parts were measured their p-norm.
 
 The adds of promoted fp8 sums are not in it, and on Blackwell launch and epilogues are not. So it ranks configurations
 of one kind. Numbers of the machine, and how they are known: ptxgen.timing.
@@ -16,6 +17,7 @@ of one kind. Numbers of the machine, and how they are known: ptxgen.timing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -173,15 +175,27 @@ class Estimate:
         """What nothing hides: the first stage and the last epilogue, of each wave unless other CTAs work meanwhile."""
         plan, machine = self.plan, self.machine
         alone = 1 if plan.scheduler.persistent or self.resident > 1 else self.whole_waves
-        start = machine.cluster_start.value if plan.scheduler.cluster_size > 1 else 0
+        start = self._cluster_cycles + self._order_cycles
         start += machine.persistent_start.value if plan.scheduler.persistent else 0
         return alone * (self._ring_cycles + self.epilogue_cycles) + start + self._split_cycles
 
     @property
+    def _cluster_cycles(self) -> float:
+        """What a cluster starts and ends later; one that splits K has copies for its own CTA alone."""
+        if self.config.split_k > 1:
+            return self.machine.split_start.value * math.log2(self.plan.scheduler.cluster_size)
+        return self.machine.cluster_start.value if self.plan.scheduler.cluster_size > 1 else 0.0
+
+    @property
+    def _order_cycles(self) -> float:
+        scheduler = self.plan.scheduler
+        return self.machine.order_start.value if scheduler.hilbert or scheduler.panel else 0.0
+
+    @property
     def _split_cycles(self) -> float:
-        """What stream-K takes to add up the parts of its tiles, or a cluster: that as fast as it stores C."""
+        """What stream-K takes to add up the parts of its tiles, or a cluster."""
         if reduction := self.plan.reduction:
-            return reduction.owned * reduction.received / self.machine.epilogue.value
+            return reduction.owned * reduction.received / self.machine.cluster_sum.value
         if not self.split_tiles:
             return 0.0
         parts = max(self.slots / self.split_tiles, 1)
@@ -248,11 +262,14 @@ class Estimate:
 
     @property
     def _hbm_bandwidth(self) -> float:
-        """That of memory, with what hints for the L2 gain, and what CTAs lose that leave no L1 cache."""
+        """That of memory, with what hints for the L2 gain."""
         hinted = self.config.a_hint or self.config.b_hint
-        full = self.shared_bytes > self.machine.most_shared.value
-        more = (self.machine.hints.value if hinted else 1) * (self.machine.full_shared.value if full else 1)
-        return self.machine.hbm_bandwidth.value * more
+        return self.machine.hbm_bandwidth.value * (self.machine.hints.value if hinted else 1)
+
+    @property
+    def _full_shared(self) -> float:
+        """The part of the bandwidths of memory and into the L2 that is left where CTAs leave no L1 cache."""
+        return self.machine.full_shared.value if self.shared_bytes > self.machine.most_shared.value else 1
 
     @property
     def shared_bytes(self) -> int:
@@ -263,20 +280,18 @@ class Estimate:
     def hbm_cycles(self) -> float:
         """Of memory, or of the way into the L2."""
         fill = self.cycles_of(self.l2_fill_bytes, self.machine.l2_fill.value)
-        return max(self.cycles_of(self.hbm_bytes, self._hbm_bandwidth), fill)
+        return max(self.cycles_of(self.hbm_bytes, self._hbm_bandwidth), fill) / self._full_shared
 
     def _cycles(self, tensor: float, memory: float) -> float:
         launch = self.machine.launch.value * self.clock
-        return launch + self.fill_cycles + max(self.machine.together(tensor, memory), self.l2_cycles)
+        return launch + self.fill_cycles + self.machine.together(tensor, memory, self.l2_cycles)
 
     @property
     def least_hbm_cycles(self) -> float:
         """Those of the best order of tiles and number of stages: a bound that needs no walk over the tiles."""
         scheduler, rows = self.plan.scheduler, self._row_bytes
         loads = least_load_bytes(scheduler, self.m, self.n, rows, self.slots, self._capacity)
-        hinted = self.config.a_hint or self.config.b_hint
-        more = self.machine.hints.value if hinted else 1
-        return self.cycles_of(loads + self.c_bytes, self.machine.hbm_bandwidth.value * more)
+        return self.cycles_of(loads + self.c_bytes, self._hbm_bandwidth)
 
     @property
     def splits(self) -> bool:
@@ -287,7 +302,7 @@ class Estimate:
     def least_cycles(self) -> float:
         """A bound that needs no walk over the tiles, and holds for a split of K."""
         tensor = self.tensor_cycles * (self.waves if self.splits else 1)
-        return self._cycles(tensor, self.least_hbm_cycles)
+        return self._cycles(tensor, self.least_hbm_cycles) - self._order_cycles
 
     @cached_property
     def cycles(self) -> float:

@@ -208,7 +208,8 @@ def _rank(each: Estimate) -> tuple[float, float, bool]:
 def _candidates(entry: KernelEntry, machine: Machine, m: int, n: int, fixed: Mapping[str, Any]) -> Iterator[GemmPlan]:
     """Every configuration that can be planned, each with as many stages as fit.
 
-    N tiles between steps of 16 only where they fill waves better, and where a chunk of C has more than 8 columns.
+    N tiles between steps of 16 only where they fill waves better, and where a chunk of C has more than 8 columns. On
+    Hopper no tile with rows or columns that a smaller one spares.
     """
     described = entry.described()
     most = _most_stages(described)
@@ -221,6 +222,10 @@ def _candidates(entry: KernelEntry, machine: Machine, m: int, n: int, fixed: Map
             option = described[name]
             first, last, step = option.get("range", (0, 0, 1))
             values[name] = option.get("choices") or range(first, last + 1, step)
+    if machine.target == "sm_90a":
+        for name, extent, step in (("m_tile", m, 64), ("n_tile", n, 16)):
+            if name not in fixed and name in values:
+                values[name] = [each for each in values[name] if each - step < extent] or values[name]
     if "scheduler" in described:
         default = described["scheduler"]["default"]
         values["scheduler"] = (fixed["scheduler"],) if "scheduler" in fixed else tuple(dict.fromkeys((default, "grid")))
@@ -290,8 +295,9 @@ def _refusal(entry: KernelEntry, choices: Mapping[str, Any]) -> str:
 def _ordered(each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
     """With the order of tiles that takes the least time, or as little with the fewest bytes from memory.
 
-    The rung's own where that is as good; but in one wave along M if B is the larger, so that CTAs with the same rows of
-    it are neighbors (128×4096×14336 on an H200: 33 µs, 46 with panels of 8).
+    The rung's own where that is as good. But along M, which no CTA divides for, where every order is that; and in one
+    wave if B is the larger, so that CTAs with the same rows of it are neighbors (128×4096×14336 on an H200: 33 µs, 46
+    with panels of 8).
     """
     if "panel" in fixed or "order" in fixed:
         return each
@@ -300,8 +306,11 @@ def _ordered(each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
         scheduler = replace(each.plan.scheduler, **order)
         return replace(each, plan=replace(each.plan, config=replace(each.config, **order), scheduler=scheduler))
 
+    if 1 in cluster_tiles(each.plan.scheduler, each.m, each.n):
+        return ordered({"panel": 0})
     if each.slots >= each.tiles:
-        return ordered({"panel": 0}) if each.n > each.m else each
+        along_m = ordered({"panel": 0})
+        return along_m if each.n > each.m or along_m.cycles < each.cycles else each
     best = each
     for order in [*({"panel": panel} for panel in PANELS), {"panel": 0, "order": "hilbert"}]:
         other = ordered(order)

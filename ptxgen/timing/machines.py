@@ -48,12 +48,14 @@ class Machine:
     takes in a main loop. `ring_l2` and `ring_hbm`: cycles from an empty stage to the commit that frees it again,
     without the rows and MMAs of the stage, for operands in L2 and in memory. `epilogue`: bytes of C per cycle that
     consumers store between two tiles. `split`: cycles that stream-K takes for the flags, `split_sum`: bytes per cycle
-    that the owner of a tile adds. `cluster_start` and `persistent_start`: cycles by which clusters, and CTAs that walk
-    over tiles, start and end later than others. `overlap`: p of the p-norm of the times of tensor cores and memory;
-    infinite where they hide each other completely. `tie`: predictions this close are tied. `cluster` is the largest
+    that the owner of a tile adds; `cluster_sum`: those of a CTA whose cluster splits K. `cluster_start` and
+    `persistent_start`: cycles by which clusters, and CTAs that walk over tiles, start and end later than others;
+    `split_start`: for each doubling of a cluster that splits K. `order_start`: cycles in which a CTA finds its tile in
+    panels or a table. `overlap`: p of the p-norm of the times of tensor cores, memory and L2; infinite where they hide
+    each other completely. `tie`: predictions this close are tied. `cluster` is the largest
     cluster that is tried without being asked for, `clusters` how many of larger ones run at once, where it is known.
-    `full_shared`: the bandwidth of memory for CTAs that take more than `most_shared` of an SM's shared memory, over
-    that for others.
+    `full_shared`: the bandwidth of memory, and of the way into the L2, for CTAs that take more than `most_shared` of an
+    SM's shared memory, over that for others.
     """
 
     name: str
@@ -83,8 +85,11 @@ class Machine:
     epilogue: Figure
     split: Figure
     split_sum: Figure
+    cluster_sum: Figure
     cluster_start: Figure
+    split_start: Figure
     persistent_start: Figure
+    order_start: Figure
     overlap: Figure
     tie: Figure
     cluster: Figure
@@ -162,6 +167,7 @@ class Machine:
 _CSV = "SemiAnalysis, B200"
 _FIT = "fit to ours (bench/data/hopper.json)"
 _AGAIN = "ours, a later run"
+_NEW = "fit to ours (NVIDIA H200, driver 580.159.04, 2026-11-24)"
 _PER_CYCLE = "FLOP per cycle and SM"
 
 B200 = Machine(
@@ -207,8 +213,11 @@ B200 = Machine(
     epilogue=Figure(32, "B of C per cycle", unverified("as H200; no rung for it stores between two tiles")),
     split=Figure(4000, "cycles", unverified("as H200; no rung for it splits K")),
     split_sum=Figure(25, "B of fp32 sums per cycle", unverified("as H200; no rung for it splits K")),
+    cluster_sum=Figure(32, "B of fp32 sums per cycle", unverified("as H200; no rung for it splits K")),
     cluster_start=Figure(0, "cycles", unverified("nobody has measured it")),
+    split_start=Figure(0, "cycles", unverified("nobody has measured it")),
     persistent_start=Figure(0, "cycles", unverified("nobody has measured it")),
+    order_start=Figure(0, "cycles", unverified("nobody has measured it")),
     overlap=Figure(math.inf, "p-norm", unverified("the largest part bounds: nobody has measured a kernel's parts")),
     tie=Figure(0.02, "of the time", unverified("no ranking was compared with measured kernels")),
     cluster=Figure(2, "CTAs", inferred("148 SMs are 74 pairs; how many clusters of 4 or 8 its GPCs hold is not known")),
@@ -229,37 +238,42 @@ H200 = Machine(
         ),
     ),
     boost=Figure(1980, "MHz", measured("ours, docs/hopper.md: rows with M up to 32")),
-    launch=Figure(1.9, "µs", inferred(f"{_FIT}: launches of a CUDA graph")),
+    launch=Figure(0.94, "µs", inferred(f"{_NEW}: launches of a CUDA graph")),
     hbm_bandwidth=Figure(4.55e12, "B/s", measured("ours, docs/hopper.md: 4.64 TB/s by the GEMV, 4.54 by TMA loads")),
     hints=Figure(1.03, "of the bandwidth without", inferred(f"{_FIT}: evict_first and evict_last where M is small")),
-    full_shared=Figure(0.93, "of the bandwidth", inferred(f"{_AGAIN}: rings of 22 and 12 stages, M 8 to 32")),
-    most_shared=Figure(200704, "B", inferred(f"{_AGAIN}: a carve-out of 196 kB of the L1 cache")),
-    l2_fill=Figure(6.1e12, "B/s", inferred(f"{_FIT}: M 128 in tiles of 64, neighbors that share B or not")),
-    l2_bandwidth=Figure(
-        17.5e12, "B/s", unverified("TileOPs's effective figure; ours reach 14, with neighbors that share rows")
+    full_shared=Figure(0.92, "of the bandwidth", inferred(f"{_NEW}: rings of 6 to 22 stages, M 1 to 128")),
+    most_shared=Figure(167936, "B", inferred(f"{_NEW}: a carve-out of 164 kB of the L1 cache")),
+    l2_fill=Figure(
+        7.9e12, "B/s", inferred(f"{_NEW}: M 128, neighbors that share B or, in clusters of their own, do not")
     ),
+    l2_bandwidth=Figure(20.5e12, "B/s", inferred(f"{_NEW}: with `overlap`; alone, ours reach 14")),
     l2_bytes=Figure(60e6, "B", measured("ours")),
     l2_reuse=Figure(0.5, "of the L2", unverified("as B200")),
     shared_bandwidth=Figure(128, "B per cycle and SM", measured("Luo et al., arXiv 2402.13499")),
     mma_columns=Figure(2, "columns of N per cycle", measured("Luo et al., H800: m64nN in N/2 cycles from N 64 on")),
-    mma_busy=Figure(0.9, "of the MMA interval", inferred(_FIT)),
+    mma_busy=Figure(0.875, "of the MMA interval", inferred(_NEW)),
     tensor={
         "f16": Figure(4096, _PER_CYCLE, measured("Luo et al., H800")),
         "tf32": Figure(2048, _PER_CYCLE, inferred("half of f16: K of an instruction is 32 bytes for every kind")),
         "f8f6f4": Figure(8192, _PER_CYCLE, measured("Luo et al., H800")),
         "i8": Figure(8192, _PER_CYCLE, inferred("as f8f6f4: K of an instruction is 32 bytes for every kind")),
     },
-    tma_rows=Figure(0.63, "rows of 128 B per cycle", inferred(f"{_FIT}: tiles of few rows of A, one CTA per SM")),
+    tma_rows=Figure(0.82, "rows of 128 B per cycle", inferred(f"{_NEW}: tiles of few rows of A, one CTA per SM")),
     tma_issue=Figure(33, "cycles per copy", measured("FlashGPU-Sim: 32 to 33")),
-    tma_outside=Figure(8.5, "cycles per row outside of the matrix", inferred(f"{_FIT}: tiles of 64 rows, M 1 to 32")),
-    ring_l2=Figure(1800, "cycles", unverified("as ring_hbm: the first read of every row comes from memory")),
-    ring_hbm=Figure(1800, "cycles", inferred(f"{_FIT}, and a later run: rings of 3 to 22 stages")),
-    epilogue=Figure(32, "B of C per cycle", inferred("fit to ours: what ping-pong gains where K is short")),
-    split=Figure(4000, "cycles", inferred(f"{_FIT}: stream-K against one tile a CTA")),
+    tma_outside=Figure(6.9, "cycles per row outside of the matrix", inferred(f"{_NEW}: tiles of 64 rows, M 1 to 32")),
+    ring_l2=Figure(1770, "cycles", unverified("as ring_hbm: the first read of every row comes from memory")),
+    ring_hbm=Figure(1770, "cycles", inferred(f"{_NEW}: rings of 3 to 22 stages")),
+    epilogue=Figure(56, "B of C per cycle", inferred(f"{_NEW}: what ping-pong gains where K is short")),
+    split=Figure(5230, "cycles", inferred(f"{_NEW}: stream-K against one tile a CTA")),
     split_sum=Figure(25, "B of fp32 sums per cycle", inferred(f"{_FIT}: stream-K by tile")),
-    cluster_start=Figure(700, "cycles", measured("ours: one wave with and without, 0.4 to 1.1 µs; split K, less")),
-    persistent_start=Figure(1000, "cycles", measured("ours: one wave with either scheduler, 0.2 to 0.9 µs")),
-    overlap=Figure(4, "p-norm", inferred(_FIT)),
+    cluster_sum=Figure(33, "B of fp32 sums per cycle", inferred(f"{_NEW}: clusters of 2 to 8")),
+    cluster_start=Figure(1270, "cycles", inferred(f"{_NEW}; one wave with and without: 0.4 to 1.1 µs")),
+    split_start=Figure(520, "cycles per doubling", inferred(f"{_NEW}: clusters of 2 to 8")),
+    persistent_start=Figure(710, "cycles", inferred(f"{_NEW}; one wave with either scheduler: 0.2 to 0.9 µs")),
+    order_start=Figure(
+        970, "cycles", measured("NVIDIA H200, driver 580.159.04, 2026-11-24: 0.32 to 0.53 µs with panels and without")
+    ),
+    overlap=Figure(2.64, "p-norm", inferred(_NEW)),
     tie=Figure(0, "of the time", inferred("ours: with ties that bytes from the L2 decide the mean regret is larger")),
     cluster=Figure(2, "CTAs", inferred("132 SMs are 66 pairs; clusters of 8 reach 120 SMs only (CUTLASS issue 1921)")),
     clusters={
