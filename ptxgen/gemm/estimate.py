@@ -17,7 +17,6 @@ of one kind. Numbers of the machine, and how they are known: ptxgen.timing.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -183,7 +182,7 @@ class Estimate:
     def _cluster_cycles(self) -> float:
         """What a cluster starts and ends later; one that splits K has copies for its own CTA alone."""
         if self.config.split_k > 1:
-            return self.machine.split_start.value * math.log2(self.plan.scheduler.cluster_size)
+            return self.machine.split_start.value
         return self.machine.cluster_start.value if self.plan.scheduler.cluster_size > 1 else 0.0
 
     @property

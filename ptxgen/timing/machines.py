@@ -8,7 +8,7 @@ TileOPs: tile-ai/TileOPs. Ours: runs on one H200.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from ptxgen.descriptors.evidence import Evidence, documented, inferred, measured, unverified
@@ -50,12 +50,13 @@ class Machine:
     consumers store between two tiles. `split`: cycles that stream-K takes for the flags, `split_sum`: bytes per cycle
     that the owner of a tile adds; `cluster_sum`: those of a CTA whose cluster splits K. `cluster_start` and
     `persistent_start`: cycles by which clusters, and CTAs that walk over tiles, start and end later than others;
-    `split_start`: for each doubling of a cluster that splits K. `order_start`: cycles in which a CTA finds its tile in
+    `split_start`: those by which clusters that split K do. `order_start`: cycles in which a CTA finds its tile in
     panels or a table. `overlap`: p of the p-norm of the times of tensor cores, memory and L2; infinite where they hide
-    each other completely. `tie`: predictions this close are tied. `cluster` is the largest
-    cluster that is tried without being asked for, `clusters` how many of larger ones run at once, where it is known.
-    `full_shared`: the bandwidth of memory, and of the way into the L2, for CTAs that take more than `most_shared` of an
-    SM's shared memory, over that for others.
+    each other completely. `ring_overlap`: that of a K block without waits and of the ring's round trip. `tie`:
+    predictions this close are tied. `cluster` is the largest cluster that is tried without being asked for,
+    `clusters` how many of larger ones run at once, where it is known. `full_shared`: the bandwidth of memory, and
+    of the way into the L2, for CTAs that take more than `most_shared` of an SM's shared memory, over that for
+    others.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Machine:
     persistent_start: Figure
     order_start: Figure
     overlap: Figure
+    ring_overlap: Figure
     tie: Figure
     cluster: Figure
     clusters: Mapping[int, Figure]
@@ -135,10 +137,7 @@ class Machine:
 
     def together(self, *cycles: float) -> float:
         """The time of parts that run at once: their p-norm with `overlap`; the largest where that is infinite."""
-        largest, p = max(cycles), self.overlap.value
-        if math.isinf(p) or not largest:
-            return largest
-        return largest * sum((each / largest) ** p for each in cycles) ** (1 / p)
+        return _norm(cycles, self.overlap.value)
 
     def mma_cycles(self, m: int, n: int, cta_group: int = 1) -> float:
         """Cycles between two MMAs of m×n with K of 32 bytes, A and B in shared memory; m and n are the pair's with 2.
@@ -161,7 +160,14 @@ class Machine:
         arrival = (rows - outside) / self.tma_rows.value + outside * self.tma_outside.value
         floor = max(mma, arrival, copies * self.tma_issue.value)
         trip = (self.ring_l2 if in_l2 else self.ring_hbm).value + arrival + mma
-        return max(floor, trip / stages)
+        return _norm((floor, trip / stages), self.ring_overlap.value)
+
+
+def _norm(values: Sequence[float], p: float) -> float:
+    largest = max(values)
+    if math.isinf(p) or not largest:
+        return largest
+    return largest * sum((each / largest) ** p for each in values) ** (1 / p)
 
 
 _CSV = "SemiAnalysis, B200"
@@ -219,6 +225,7 @@ B200 = Machine(
     persistent_start=Figure(0, "cycles", unverified("nobody has measured it")),
     order_start=Figure(0, "cycles", unverified("nobody has measured it")),
     overlap=Figure(math.inf, "p-norm", unverified("the largest part bounds: nobody has measured a kernel's parts")),
+    ring_overlap=Figure(math.inf, "p-norm", inferred(f"{_CSV}, mainloop of one CTA")),
     tie=Figure(0.02, "of the time", unverified("no ranking was compared with measured kernels")),
     cluster=Figure(2, "CTAs", inferred("148 SMs are 74 pairs; how many clusters of 4 or 8 its GPCs hold is not known")),
     clusters={},
@@ -238,42 +245,43 @@ H200 = Machine(
         ),
     ),
     boost=Figure(1980, "MHz", measured("ours, docs/hopper.md: rows with M up to 32")),
-    launch=Figure(0.94, "µs", inferred(f"{_NEW}: launches of a CUDA graph")),
+    launch=Figure(0.92, "µs", inferred(f"{_NEW}: launches of a CUDA graph")),
     hbm_bandwidth=Figure(4.55e12, "B/s", measured("ours, docs/hopper.md: 4.64 TB/s by the GEMV, 4.54 by TMA loads")),
     hints=Figure(1.03, "of the bandwidth without", inferred(f"{_FIT}: evict_first and evict_last where M is small")),
-    full_shared=Figure(0.92, "of the bandwidth", inferred(f"{_NEW}: rings of 6 to 22 stages, M 1 to 128")),
+    full_shared=Figure(0.93, "of the bandwidth", inferred(f"{_NEW}: rings of 6 to 22 stages, M 1 to 128")),
     most_shared=Figure(167936, "B", inferred(f"{_NEW}: a carve-out of 164 kB of the L1 cache")),
     l2_fill=Figure(
-        7.9e12, "B/s", inferred(f"{_NEW}: M 128, neighbors that share B or, in clusters of their own, do not")
+        7.85e12, "B/s", inferred(f"{_NEW}: M 128, neighbors that share B or, in clusters of their own, do not")
     ),
-    l2_bandwidth=Figure(20.5e12, "B/s", inferred(f"{_NEW}: with `overlap`; alone, ours reach 14")),
+    l2_bandwidth=Figure(25e12, "B/s", inferred(f"{_NEW}: with `overlap`; alone, ours reach 14")),
     l2_bytes=Figure(60e6, "B", measured("ours")),
     l2_reuse=Figure(0.5, "of the L2", unverified("as B200")),
     shared_bandwidth=Figure(128, "B per cycle and SM", measured("Luo et al., arXiv 2402.13499")),
     mma_columns=Figure(2, "columns of N per cycle", measured("Luo et al., H800: m64nN in N/2 cycles from N 64 on")),
-    mma_busy=Figure(0.875, "of the MMA interval", inferred(_NEW)),
+    mma_busy=Figure(0.89, "of the MMA interval", inferred(_NEW)),
     tensor={
         "f16": Figure(4096, _PER_CYCLE, measured("Luo et al., H800")),
         "tf32": Figure(2048, _PER_CYCLE, inferred("half of f16: K of an instruction is 32 bytes for every kind")),
         "f8f6f4": Figure(8192, _PER_CYCLE, measured("Luo et al., H800")),
         "i8": Figure(8192, _PER_CYCLE, inferred("as f8f6f4: K of an instruction is 32 bytes for every kind")),
     },
-    tma_rows=Figure(0.82, "rows of 128 B per cycle", inferred(f"{_NEW}: tiles of few rows of A, one CTA per SM")),
+    tma_rows=Figure(1.08, "rows of 128 B per cycle", inferred(f"{_NEW}: tiles of few rows of A, one CTA per SM")),
     tma_issue=Figure(33, "cycles per copy", measured("FlashGPU-Sim: 32 to 33")),
-    tma_outside=Figure(6.9, "cycles per row outside of the matrix", inferred(f"{_NEW}: tiles of 64 rows, M 1 to 32")),
-    ring_l2=Figure(1770, "cycles", unverified("as ring_hbm: the first read of every row comes from memory")),
-    ring_hbm=Figure(1770, "cycles", inferred(f"{_NEW}: rings of 3 to 22 stages")),
-    epilogue=Figure(56, "B of C per cycle", inferred(f"{_NEW}: what ping-pong gains where K is short")),
-    split=Figure(5230, "cycles", inferred(f"{_NEW}: stream-K against one tile a CTA")),
+    tma_outside=Figure(7.3, "cycles per row outside of the matrix", inferred(f"{_NEW}: tiles of 64 rows, M 1 to 32")),
+    ring_l2=Figure(1800, "cycles", unverified("as ring_hbm: the first read of every row comes from memory")),
+    ring_hbm=Figure(1800, "cycles", inferred(f"{_NEW}: rings of 3 to 22 stages")),
+    epilogue=Figure(58, "B of C per cycle", inferred(f"{_NEW}: what ping-pong gains where K is short")),
+    split=Figure(5200, "cycles", inferred(f"{_NEW}: stream-K against one tile a CTA")),
     split_sum=Figure(25, "B of fp32 sums per cycle", inferred(f"{_FIT}: stream-K by tile")),
-    cluster_sum=Figure(33, "B of fp32 sums per cycle", inferred(f"{_NEW}: clusters of 2 to 8")),
-    cluster_start=Figure(1270, "cycles", inferred(f"{_NEW}; one wave with and without: 0.4 to 1.1 µs")),
-    split_start=Figure(520, "cycles per doubling", inferred(f"{_NEW}: clusters of 2 to 8")),
+    cluster_sum=Figure(38, "B of fp32 sums per cycle", inferred(f"{_NEW}: clusters of 2 and 4")),
+    cluster_start=Figure(1220, "cycles", inferred(f"{_NEW}; one wave with and without: 0.4 to 1.1 µs")),
+    split_start=Figure(520, "cycles", inferred(f"{_NEW}: clusters of 2 and 4")),
     persistent_start=Figure(710, "cycles", inferred(f"{_NEW}; one wave with either scheduler: 0.2 to 0.9 µs")),
     order_start=Figure(
         970, "cycles", measured("NVIDIA H200, driver 580.159.04, 2026-11-24: 0.32 to 0.53 µs with panels and without")
     ),
-    overlap=Figure(2.64, "p-norm", inferred(_NEW)),
+    overlap=Figure(2.53, "p-norm", inferred(_NEW)),
+    ring_overlap=Figure(8, "p-norm", inferred(f"{_NEW}: rings of 3 stages of 256×128 against 4 of 128×256")),
     tie=Figure(0, "of the time", inferred("ours: with ties that bytes from the L2 decide the mean regret is larger")),
     cluster=Figure(2, "CTAs", inferred("132 SMs are 66 pairs; clusters of 8 reach 120 SMs only (CUTLASS issue 1921)")),
     clusters={

@@ -58,7 +58,7 @@ def test_every_number_has_a_unit_and_a_source(name: str) -> None:
         assert each.unit
         assert each.evidence.source
     assert MACHINES[name].name == name
-    assert figures["l2_bandwidth"].shown == {"b200": "21 TB/s", "h200": "17.5 TB/s"}[name]
+    assert figures["l2_bandwidth"].shown == {"b200": "21 TB/s", "h200": "25 TB/s"}[name]
     assert figures["l2_bytes"].shown == {"b200": "126.5 MB", "h200": "60 MB"}[name]
     assert figures["shared_bytes"].value == 227 * 1024
     assert figures["tmem_columns"].value == (512 if name == "b200" else 0)
