@@ -1,10 +1,12 @@
-"""The tuning table: the fastest of our kernels on every row that was measured, as ptxgen.gemm.dispatch reads it.
+"""The tuning table: a kernel for every row that was measured, as ptxgen.gemm.dispatch reads it.
 
-A row for dependent launches is there where they are faster.
+Of the kernels that are as fast as the fastest, within the noise, the one whose options most rows share: fewer kinds of
+kernels to load, and to judge. A row for dependent launches is there where they are faster.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -17,34 +19,70 @@ _HEAD = """\
 """
 
 
+#: Times that differ by less are equal: half the distance of a row's quartiles is as much in the median of the rows.
+_TIE = 1.005
+#: Options whose value is a size: kernels that differ in these alone are of one kind.
+_SIZES = ("n_tile", "stages", "slots")
+
+
 def table(records: Sequence[Record]) -> str:
     """The table as TOML."""
     machine = records[-1].machine
     lines = [_HEAD] + [f'{name} = "{machine[name]}"' for name in ("device", "driver", "date")]
-    for record in records:
-        if record.row.dtype in ("bf16", "f16"):
-            lines += _rows(record)
+    rows = [record for record in records if record.row.dtype in ("bf16", "f16")]
+    chosen = _fewest_kinds([_equals(record, dependent) for record in rows for dependent in (False, True)])
+    for record, plain, dependent in zip(rows, chosen[::2], chosen[1::2], strict=True):
+        lines += _row(record, plain)
+        if dependent is not None and plain is not None and dependent[1] < plain[1]:
+            lines += _row(record, dependent)
     return "\n".join(lines) + "\n"
 
 
-def _rows(record: Record) -> Iterable[str]:
-    row = record.row
-    for kind in ("ptxgen", "ptxgen dependent"):
-        figure = record.figures.get(kind)
-        if figure is None or (kind != "ptxgen" and figure.us >= record.figures["ptxgen"].us):
-            continue
-        kernel, *options = figure.name.split()
-        options = [each for each in options if not each.startswith(("dtype=", "dependent="))]
-        shown = ", ".join(f'"{each}"' for each in options)
-        yield ""
-        yield "[[row]]"
-        yield f"shape = [{row.m}, {row.n}, {row.k}]"
-        yield f'dtype = "{row.dtype}"'
-        if kind != "ptxgen":
-            yield "dependent = true"
-        yield f'kernel = "{kernel}"'
-        yield f"options = [{shown}]"
-        yield f"us = {figure.us}"
+def _equals(record: Record, dependent: bool) -> dict[str, float]:
+    """Kernels that are as fast as the fastest of a row, with their microseconds."""
+    figure = record.figures.get("ptxgen dependent" if dependent else "ptxgen")
+    if figure is None:
+        return {}
+    same = {name: us for name, us in record.candidates if ("dependent=true" in name) == dependent}
+    return {name: us for name, us in same.items() if us <= figure.us * _TIE} | {figure.name: figure.us}
+
+
+def _kind(name: str) -> str:
+    """A kernel's options without its sizes, and without dependent launches."""
+    return " ".join(each for each in name.split() if not each.startswith((*_SIZES, "dependent=")))
+
+
+def _fewest_kinds(wanted: Sequence[dict[str, float]]) -> list[tuple[str, float] | None]:
+    """One of each, of as few kinds as a greedy choice finds; None where there is none."""
+    chosen: list[tuple[str, float] | None] = [None] * len(wanted)
+    left = {number for number, equals in enumerate(wanted) if equals}
+    while left:
+        counts = Counter(kind for number in sorted(left) for kind in {_kind(name): 0 for name in wanted[number]})
+        kind, _ = counts.most_common(1)[0]
+        for number in sorted(left):
+            of_kind = {name: us for name, us in wanted[number].items() if _kind(name) == kind}
+            if of_kind:
+                name = min(of_kind, key=lambda each: of_kind[each])
+                chosen[number] = name, of_kind[name]
+                left.remove(number)
+    return chosen
+
+
+def _row(record: Record, chosen: tuple[str, float] | None) -> Iterable[str]:
+    if chosen is None:
+        return
+    row, (name, us) = record.row, chosen
+    kernel, *options = name.split()
+    shown = ", ".join(f'"{each}"' for each in options if not each.startswith(("dtype=", "dependent=")))
+    yield ""
+    yield "[[row]]"
+    yield f"shape = [{row.m}, {row.n}, {row.k}]"
+    yield f'dtype = "{row.dtype}"'
+    if "dependent=true" in options:
+        yield "dependent = true"
+    yield f'kernel = "{kernel}"'
+    yield f"options = [{shown}]"
+    yield f"us = {us}"
 
 
 def write(records: Sequence[Record]) -> Path:

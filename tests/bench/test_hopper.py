@@ -83,6 +83,28 @@ def test_the_table_has_the_fastest_and_dependent_ones_where_they_are_faster() ->
     assert len(tomllib.loads(table([Record.of(slower)]))["row"]) == 1
 
 
+def test_of_kernels_as_fast_the_table_has_the_kind_that_more_rows_share() -> None:
+    def record(n: int, *candidates: tuple[str, float]) -> Record:
+        name, us = candidates[0]
+        figures = {"ptxgen": replace(Record.of(line()).figures["ptxgen"], name=name, us=us)}
+        made = Record.of(line(row=Row("llm", 64, n, 256).__dict__))
+        return replace(made, figures=figures, candidates=candidates)
+
+    grid, plain = "hopper/overlapped scheduler=grid n_tile={}", "hopper/overlapped n_tile={}"
+    records = [
+        record(512, (plain.format(64), 10.0), (grid.format(64), 10.04)),
+        record(1024, (grid.format(128), 20.0), (plain.format(128), 20.2)),
+        record(2048, (plain.format(96), 30.0), (grid.format(96), 31.0), (grid.format(64), 30.1)),
+    ]
+    rows = tomllib.loads(table(records))["row"]
+    assert [each["options"] for each in rows] == [
+        ["scheduler=grid", "n_tile=64"],
+        ["scheduler=grid", "n_tile=128"],
+        ["scheduler=grid", "n_tile=64"],
+    ]
+    assert [each["us"] for each in rows] == [10.04, 20.0, 30.1]
+
+
 @pytest.mark.parametrize("row", [Row("llm", 16, 4096, 512), Row("llm", 1, 2112, 512), Row("square", 512, 512, 512)])
 def test_candidates_can_be_built_and_launched(row: Row) -> None:
     found = candidates(row, 2)
