@@ -45,115 +45,26 @@ TUNED: dict[str, Rung] = {
         {**_ALONE, "n_tile": 48, "consumers": "pingpong", "chunk_buffers": 2, "slots": 2},
         ((100, 101, 8, {}), (367, 165, 136, {}), (239, 85, 264, {}), (100, 32, 8, {})),
     ),
-    "hopper-5, clusters, Hilbert": Rung(
-        "hopper-5",
-        {**_SMALL, **_HILBERT, "n_tile": 48, "chunk_buffers": 2, "slots": 4},
-        ((100, 101, 8, {}), (239, 85, 264, {}), (100, 69, 8, {}), (100, 48, 8, {})),
-    ),
     "hopper/gemv, shared K": Rung(
         "hopper/gemv", {**_DEPENDENT, "warp_rows": 2, "k_warps": 2}, ((1, 21, 4107, {}), (1, 37, 77, {}))
     ),
     "hopper-5, swapped, 64 rows": Rung(
         "hopper-5", {**_SWAPPED, **_DEPENDENT, "m_tile": 64, "n_tile": 16}, ((164, 29, 136, {}), (64, 16, 8, {}))
     ),
-    "hopper-5, 64 rows, chunks through one buffer": Rung(
-        "hopper-5",
-        {**_GRID, **_A_STAYS, **_DEPENDENT, "m_tile": 64, "n_tile": 32, "chunk_buffers": 1},
-        ((36, 69, 8, {}), (47, 85, 264, {}), (36, 16, 8, {})),
-    ),
     "hopper-5, grid, chunks": Rung(
         "hopper-5",
         {**_GRID, **_A_STAYS, **_DEPENDENT, "n_tile": 48, "chunk_buffers": 2},
         ((100, 101, 8, {}), (239, 85, 264, {}), (100, 69, 8, {}), (100, 32, 8, {})),
-    ),
-    "hopper-5, 64 rows, one chunk": Rung(
-        "hopper-5", {**_GRID, "m_tile": 64, "n_tile": 16, "chunk_buffers": 1}, ((111, 21, 264, {}), (36, 16, 8, {}))
-    ),
-    "hopper-5, swapped": Rung(
-        "hopper-5", {**_SWAPPED, **_DEPENDENT, "n_tile": 16}, ((239, 13, 264, {}), (128, 16, 8, {}))
-    ),
-    "hopper-5, swapped, chunks": Rung(
-        "hopper-5", {**_SWAPPED, **_DEPENDENT, "n_tile": 32}, ((356, 61, 136, {}), (128, 32, 8, {}))
-    ),
-    "hopper-5, Hilbert": Rung(
-        "hopper-5",
-        {**_ALONE, **_HILBERT, **_DEPENDENT, "n_tile": 48, "chunk_buffers": 2, "slots": 2},
-        ((100, 101, 8, {}), (239, 85, 264, {}), (100, 69, 8, {}), (100, 32, 8, {})),
-    ),
-    "hopper-5, swapped, clusters": Rung(
-        "hopper-5", {**_SWAPPED, "n_tile": 16, "cluster_m": 2}, ((239, 13, 264, {}), (128, 16, 8, {}))
-    ),
-    "hopper-5, chunks through one buffer": Rung(
-        "hopper-5",
-        {**_GRID, "n_tile": 32, "chunk_buffers": 1},
-        ((100, 69, 8, {}), (239, 53, 264, {}), (100, 16, 8, {})),
-    ),
-    "hopper-5, stream-K, clusters, Hilbert": Rung(
-        "hopper-5",
-        {**_SMALL, **_HILBERT, "scheduler": "stream", "n_tile": 48, "chunk_buffers": 2, "slots": 4},
-        ((239, 133, 264, {}), (100, 101, 8, {}), (100, 69, 8, {}), (100, 48, 8, {})),
-    ),
-    "hopper-5, 64 rows, clusters, grid": Rung(
-        "hopper-5",
-        {**_SMALL, **_A_STAYS, "m_tile": 64, "n_tile": 48, "scheduler": "grid", "panel": 0, "chunk_buffers": 2},
-        ((36, 101, 8, {}), (111, 85, 264, {}), (36, 69, 8, {}), (36, 48, 8, {})),
-    ),
-    "hopper-5, swapped, stream-K": Rung(
-        "hopper-5",
-        {**_SWAPPED, "n_tile": 16, "scheduler": "stream", "slots": 2},
-        ((356, 13, 264, {}), (239, 13, 264, {}), (128, 16, 8, {})),
     ),
     "hopper-5, clusters along N": Rung(
         "hopper-5",
         {**_ALONE, "n_tile": 48, "cluster_n": 2, "chunk_buffers": 2, "slots": 4},
         ((239, 133, 264, {}), (100, 69, 8, {}), (100, 101, 8, {}), (100, 48, 8, {})),
     ),
-    "hopper-5, 64 rows, clusters": Rung(
-        "hopper-5",
-        {**_SMALL, "m_tile": 64, "n_tile": 48, "chunk_buffers": 2, "slots": 4},
-        ((36, 101, 8, {}), (111, 85, 264, {}), (36, 69, 8, {}), (36, 32, 8, {})),
-    ),
-    "hopper-5, swapped, 64 rows, stream-K": Rung(
-        "hopper-5",
-        {**_SWAPPED, **_DEPENDENT, "m_tile": 64, "n_tile": 16, "scheduler": "stream", "slots": 2},
-        ((164, 13, 136, {}), (111, 13, 264, {}), (64, 16, 8, {})),
-    ),
     "hopper-5, grid, one chunk": Rung(
         "hopper-5", {**_GRID, "n_tile": 16, "chunk_buffers": 2}, ((111, 37, 264, {}), (100, 16, 8, {}))
     ),
-    "hopper-5, 192 rows, loop over chunks": Rung(
-        "hopper-5",
-        {**_ALONE, **_HILBERT, "m_tile": 192, "n_tile": 144, "slots": 2},
-        ((175, 421, 264, {}), (164, 128, 8, {})),
-    ),
     "hopper/gemv": Rung("hopper/gemv", {**_DEPENDENT, "warp_rows": 2}, ((1, 19, 2059, {}), (1, 5, 5, {}))),
-    "hopper-5, one CTA a cluster": Rung(
-        "hopper-5",
-        {**_ALONE, "n_tile": 48, "chunk_buffers": 2, "slots": 2},
-        ((100, 101, 8, {}), (111, 133, 264, {}), (100, 69, 8, {}), (100, 32, 8, {})),
-    ),
-    "hopper-5, swapped, 64 rows, chunks": Rung(
-        "hopper-5", {**_SWAPPED, **_DEPENDENT, "m_tile": 64, "n_tile": 32}, ((111, 29, 264, {}), (64, 32, 8, {}))
-    ),
-    "hopper-5, 256 rows, stream-K, clusters, Hilbert": Rung(
-        "hopper-5",
-        {
-            **_SMALL,
-            **_HILBERT,
-            "m_tile": 256,
-            "n_tile": 48,
-            "warpgroups": 2,
-            "scheduler": "stream",
-            "chunk_buffers": 2,
-            "slots": 4,
-        },
-        ((495, 133, 136, {}), (228, 101, 8, {}), (228, 69, 8, {}), (228, 32, 8, {})),
-    ),
-    "hopper-5, ping-pong, Hilbert, clusters, chunks of 24": Rung(
-        "hopper-5",
-        {**_HILBERT, "n_tile": 48, "stages": 2, "consumers": "pingpong", "chunk": 24, "chunk_buffers": 2, "slots": 4},
-        ((367, 165, 136, {}), (100, 37, 8, {}), (100, 48, 8, {})),
-    ),
     "hopper-5, swapped, 64 rows, split K": Rung(
         "hopper-5",
         {**_SWAPPED, **_DEPENDENT, "m_tile": 64, "n_tile": 16, "split_k": 2},
@@ -195,11 +106,6 @@ TUNED: dict[str, Rung] = {
         {**_SWAPPED, **_DEPENDENT, "m_tile": 64, "n_tile": 16, "split_k": 4},
         ((111, 13, 264, {}), (64, 16, 8, {})),
     ),
-    "hopper-5, 64 rows, split K, one chunk": Rung(
-        "hopper-5",
-        {**_GRID, **_A_STAYS, **_DEPENDENT, "m_tile": 64, "n_tile": 16, "chunk_buffers": 1, "split_k": 2},
-        ((47, 37, 264, {}), (36, 16, 8, {})),
-    ),
     "hopper-5, swapped, 64 rows, split K, chunks": Rung(
         "hopper-5",
         {**_SWAPPED, **_DEPENDENT, "m_tile": 64, "n_tile": 32, "split_k": 2},
@@ -235,26 +141,6 @@ TUNED: dict[str, Rung] = {
             "slots": 2,
         },
         ((175, 165, 136, {}), (36, 37, 8, {}), (36, 48, 8, {})),
-    ),
-    "hopper-5, persistent, chunks of 24": Rung(
-        "hopper-5",
-        {
-            **_A_STAYS,
-            **_DEPENDENT,
-            "n_tile": 48,
-            "cluster_m": 1,
-            "stages": 2,
-            "chunk": 24,
-            "panel": 0,
-            "chunk_buffers": 2,
-            "slots": 2,
-        },
-        ((367, 165, 136, {}), (100, 37, 8, {}), (100, 48, 8, {})),
-    ),
-    "hopper-5, ping-pong, clusters, chunks of 24": Rung(
-        "hopper-5",
-        {"n_tile": 48, "stages": 2, "consumers": "pingpong", "panel": 1, "chunk": 24, "chunk_buffers": 2, "slots": 4},
-        ((367, 165, 136, {}), (100, 37, 8, {}), (100, 32, 8, {})),
     ),
     "hopper-5, 64 rows, one chunk, two buffers": Rung(
         "hopper-5",
@@ -292,98 +178,10 @@ TUNED: dict[str, Rung] = {
     "hopper-5, swapped, split K": Rung(
         "hopper-5", {**_SWAPPED, "n_tile": 16, "split_k": 2}, ((239, 13, 264, {}), (128, 16, 8, {}))
     ),
-    "hopper-5, split K of 4, chunks of 24": Rung(
-        "hopper-5",
-        {
-            **_A_STAYS,
-            "n_tile": 48,
-            "cluster_m": 1,
-            "stages": 2,
-            "chunk": 24,
-            "chunk_buffers": 1,
-            "scheduler": "grid",
-            "split_k": 4,
-            "panel": 0,
-        },
-        ((100, 69, 8, {}), (111, 133, 264, {}), (100, 32, 8, {})),
-    ),
-    "hopper-5, split K, one chunk": Rung(
-        "hopper-5",
-        {**_GRID, **_A_STAYS, **_DEPENDENT, "n_tile": 16, "chunk_buffers": 1, "split_k": 2},
-        ((111, 37, 264, {}), (100, 16, 8, {})),
-    ),
-    "hopper-5, ping-pong, chunks of 24": Rung(
-        "hopper-5",
-        {
-            "n_tile": 48,
-            "cluster_m": 1,
-            "stages": 2,
-            "chunk": 24,
-            "chunk_buffers": 1,
-            "consumers": "pingpong",
-            "panel": 0,
-            "slots": 2,
-        },
-        ((367, 165, 136, {}), (100, 37, 8, {}), (100, 32, 8, {})),
-    ),
-    "hopper-5, 64 rows, chunks of 48": Rung(
-        "hopper-5",
-        {
-            **_A_STAYS,
-            "m_tile": 64,
-            "n_tile": 96,
-            "cluster_m": 1,
-            "chunk": 48,
-            "chunk_buffers": 1,
-            "scheduler": "grid",
-            "panel": 0,
-            "stages": 2,
-        },
-        ((175, 309, 136, {}), (36, 85, 8, {}), (36, 96, 8, {})),
-    ),
-    "hopper-5, persistent, chunks of 48": Rung(
-        "hopper-5",
-        {
-            **_A_STAYS,
-            **_DEPENDENT,
-            "n_tile": 96,
-            "cluster_m": 1,
-            "stages": 2,
-            "chunk": 48,
-            "panel": 0,
-            "chunk_buffers": 2,
-            "slots": 2,
-        },
-        ((367, 309, 136, {}), (100, 85, 8, {}), (100, 96, 8, {})),
-    ),
     "hopper-5, swapped, persistent": Rung(
         "hopper-5",
         {**_ALONE, **_B_STAYS, **_DEPENDENT, "c_major": "m", "n_tile": 16, "panel": 0, "chunk_buffers": 2, "slots": 2},
         ((356, 29, 136, {}), (128, 16, 8, {})),
-    ),
-    "hopper-5, swapped, ping-pong": Rung(
-        "hopper-5",
-        {
-            **_ALONE,
-            **_B_STAYS,
-            "c_major": "m",
-            "n_tile": 32,
-            "consumers": "pingpong",
-            "panel": 0,
-            "chunk_buffers": 2,
-            "slots": 2,
-        },
-        ((367, 61, 136, {}), (128, 48, 8, {}), (258, 24, 8, {})),
-    ),
-    "hopper-5, persistent, one chunk": Rung(
-        "hopper-5",
-        {**_ALONE, **_A_STAYS, **_DEPENDENT, "n_tile": 16, "panel": 0, "chunk_buffers": 2, "slots": 2},
-        ((111, 37, 264, {}), (100, 16, 8, {})),
-    ),
-    "hopper-5, 64 rows, split K, chunks": Rung(
-        "hopper-5",
-        {**_GRID, **_A_STAYS, "m_tile": 64, "n_tile": 32, "chunk_buffers": 1, "split_k": 2},
-        ((36, 69, 8, {}), (47, 85, 264, {}), (36, 16, 8, {})),
     ),
     "hopper-5, 64 rows, one chunk of 24": Rung(
         "hopper-5",
@@ -416,10 +214,95 @@ TUNED: dict[str, Rung] = {
         },
         ((111, 61, 264, {}), (100, 24, 8, {})),
     ),
-    "hopper-5, grid, chunks of 24": Rung(
+    "hopper-5, ping-pong, Hilbert, loop over chunks": Rung(
         "hopper-5",
-        {"n_tile": 48, "cluster_m": 1, "stages": 2, "scheduler": "grid", "panel": 0, "chunk": 24, "chunk_buffers": 2},
-        ((367, 165, 136, {}), (100, 37, 8, {}), (100, 32, 8, {})),
+        {**_ALONE, **_HILBERT, "n_tile": 144, "consumers": "pingpong", "chunk_buffers": 2, "slots": 2},
+        ((239, 309, 136, {}), (100, 128, 8, {})),
+    ),
+    "hopper-5, ping-pong, panels, chunks of 24": Rung(
+        "hopper-5",
+        {
+            **_DEPENDENT,
+            "n_tile": 48,
+            "cluster_m": 1,
+            "stages": 2,
+            "consumers": "pingpong",
+            "chunk": 24,
+            "chunk_buffers": 2,
+            "slots": 2,
+        },
+        ((367, 117, 136, {}), (100, 37, 8, {}), (100, 32, 8, {})),
+    ),
+    "hopper-5, 64 rows, split K, chunks, two buffers": Rung(
+        "hopper-5",
+        {**_GRID, **_A_STAYS, **_DEPENDENT, "m_tile": 64, "n_tile": 32, "chunk_buffers": 2, "split_k": 2},
+        ((47, 37, 264, {}), (36, 21, 8, {}), (36, 16, 8, {})),
+    ),
+    "hopper-5, swapped, 64 rows, split K, two buffers": Rung(
+        "hopper-5",
+        {**_SWAPPED, **_DEPENDENT, "m_tile": 64, "n_tile": 16, "chunk_buffers": 2, "split_k": 2},
+        ((111, 13, 264, {}), (64, 8, 8, {})),
+    ),
+    "hopper-5, 64 rows, split K, one chunk, two buffers": Rung(
+        "hopper-5",
+        {**_GRID, **_A_STAYS, **_DEPENDENT, "m_tile": 64, "n_tile": 16, "chunk_buffers": 2, "split_k": 2},
+        ((47, 37, 264, {}), (36, 8, 8, {})),
+    ),
+    "hopper-5, swapped, split K, two buffers": Rung(
+        "hopper-5", {**_SWAPPED, "n_tile": 16, "chunk_buffers": 2, "split_k": 2}, ((239, 13, 264, {}), (128, 8, 8, {}))
+    ),
+    "hopper-5, swapped, two buffers": Rung(
+        "hopper-5", {**_SWAPPED, "n_tile": 16, "chunk_buffers": 2}, ((239, 13, 264, {}), (128, 8, 8, {}))
+    ),
+    "hopper-5, 64 rows, clusters along N": Rung(
+        "hopper-5",
+        {**_ALONE, **_A_STAYS, "m_tile": 64, "n_tile": 48, "cluster_n": 2, "chunk_buffers": 2, "slots": 4},
+        ((175, 69, 264, {}), (36, 53, 8, {}), (36, 85, 8, {}), (36, 32, 8, {})),
+    ),
+    "hopper-5, split K of 4, chunks": Rung(
+        "hopper-5",
+        {**_GRID, **_A_STAYS, **_DEPENDENT, "n_tile": 32, "chunk_buffers": 2, "split_k": 4},
+        ((111, 37, 584, {}), (100, 21, 8, {}), (100, 16, 8, {})),
+    ),
+    "hopper-5, ping-pong, Hilbert, clusters along N, chunks of 24": Rung(
+        "hopper-5",
+        {
+            **_HILBERT,
+            **_DEPENDENT,
+            "n_tile": 48,
+            "cluster_m": 1,
+            "cluster_n": 2,
+            "stages": 2,
+            "consumers": "pingpong",
+            "chunk": 24,
+            "chunk_buffers": 1,
+            "slots": 4,
+        },
+        ((367, 117, 136, {}), (100, 37, 8, {}), (100, 32, 8, {})),
+    ),
+    "hopper-5, swapped, chunks, two buffers": Rung(
+        "hopper-5", {**_SWAPPED, "n_tile": 32, "chunk_buffers": 2}, ((239, 29, 264, {}), (128, 16, 8, {}))
+    ),
+    "hopper-5, 64 rows, persistent, chunks": Rung(
+        "hopper-5",
+        {**_ALONE, **_A_STAYS, "m_tile": 64, "n_tile": 48, "panel": 0, "chunk_buffers": 2, "slots": 2},
+        ((111, 69, 264, {}), (36, 37, 8, {}), (36, 53, 8, {}), (36, 32, 8, {})),
+    ),
+    "hopper-5, persistent, chunks": Rung(
+        "hopper-5",
+        {**_ALONE, **_A_STAYS, **_DEPENDENT, "n_tile": 48, "panel": 0, "chunk_buffers": 2, "slots": 2},
+        ((111, 101, 264, {}), (100, 37, 8, {}), (100, 69, 8, {}), (100, 32, 8, {})),
+    ),
+    "hopper-5, swapped, panels": Rung(
+        "hopper-5", {**_SWAPPED, "n_tile": 16, "panel": 2, "chunk_buffers": 2}, ((292, 29, 264, {}), (128, 8, 8, {}))
+    ),
+    "hopper-5, Hilbert, lag": Rung(
+        "hopper-5",
+        {**_ALONE, **_HILBERT, **_DEPENDENT, "n_tile": 48, "lag": 1, "chunk_buffers": 2, "slots": 2},
+        ((111, 101, 264, {}), (100, 37, 8, {}), (100, 69, 8, {}), (100, 32, 8, {})),
+    ),
+    "hopper-5, swapped, 64 rows, two buffers": Rung(
+        "hopper-5", {**_SWAPPED, "m_tile": 64, "n_tile": 16, "chunk_buffers": 2}, ((111, 13, 264, {}), (64, 8, 8, {}))
     ),
 }
 

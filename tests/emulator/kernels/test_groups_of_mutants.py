@@ -134,7 +134,7 @@ def test_a_group_that_fails_is_halved_by_instructions() -> None:
     assert not Group(tuple(made[:5])).without(proved)
 
 
-@pytest.mark.parametrize("name", ["hopper-5, 64 rows, one chunk", "modular-k4", "hopper/gemv"])
+@pytest.mark.parametrize("name", ["hopper-5, 64 rows, one chunk, two buffers", "modular-k4", "hopper/gemv"])
 def test_groups_have_each_mutant_once_and_no_counts(name: str) -> None:
     text = load(name).text
     found = [Left(each, same=True) for each in mutants(text)]
@@ -160,7 +160,7 @@ def test_groups_have_each_mutant_once_and_no_counts(name: str) -> None:
 
 
 def test_fields_that_nobody_reads_are_judged_together() -> None:
-    name = "hopper-5, 64 rows, one chunk"
+    name = "hopper-5, 64 rows, one chunk, two buffers"
     found, whole = list(mutants(load(name).text)), baseline(load(name))
     unused = [each for each in found if each.kind == "A's leading offset"]
     assert len(unused) > 1

@@ -47,7 +47,7 @@ def test_what_repeats_counts_once() -> None:
     assert of(one + "bar.sync 0;" + two) != of(one + two + "bar.sync 0;")
 
 
-@pytest.mark.parametrize("name", ["hopper-5, swapped, 64 rows, stream-K", "hopper/gemv, shared K"])
+@pytest.mark.parametrize("name", ["hopper-5, swapped, 64 rows, split K", "hopper/gemv, shared K"])
 def test_they_are_right_and_execute_what_can_be_broken(name: str) -> None:
     rung = TUNED[name]
     with executed() as places:
