@@ -62,7 +62,9 @@ TUNED: dict[str, Rung] = {
         ((239, 133, 264, {}), (100, 69, 8, {}), (100, 101, 8, {}), (100, 48, 8, {})),
     ),
     "hopper-5, grid, one chunk": Rung(
-        "hopper-5", {**_GRID, "n_tile": 16, "chunk_buffers": 2}, ((111, 37, 264, {}), (100, 16, 8, {}))
+        "hopper-5",
+        {**_GRID, **_DEPENDENT, "n_tile": 16, "chunk_buffers": 2},
+        ((111, 37, 264, {}), (100, 16, 8, {})),
     ),
     "hopper/gemv": Rung("hopper/gemv", {**_DEPENDENT, "warp_rows": 2}, ((1, 19, 2059, {}), (1, 5, 5, {}))),
     "hopper-5, swapped, 64 rows, split K": Rung(
@@ -91,6 +93,7 @@ TUNED: dict[str, Rung] = {
         "hopper-5",
         {
             **_HILBERT,
+            **_DEPENDENT,
             "n_tile": 48,
             "cluster_m": 1,
             "stages": 2,
@@ -104,7 +107,7 @@ TUNED: dict[str, Rung] = {
     "hopper-5, swapped, 64 rows, split K of 4": Rung(
         "hopper-5",
         {**_SWAPPED, **_DEPENDENT, "m_tile": 64, "n_tile": 16, "split_k": 4},
-        ((111, 13, 264, {}), (64, 16, 8, {})),
+        ((111, 13, 584, {}), (64, 16, 8, {})),
     ),
     "hopper-5, swapped, 64 rows, split K, chunks": Rung(
         "hopper-5",
@@ -150,6 +153,7 @@ TUNED: dict[str, Rung] = {
     "hopper-5, 64 rows, chunks of 24": Rung(
         "hopper-5",
         {
+            **_A_STAYS,
             "m_tile": 64,
             "n_tile": 48,
             "cluster_m": 1,
@@ -176,7 +180,9 @@ TUNED: dict[str, Rung] = {
         ((100, 24, 8, {}), (367, 93, 136, {})),
     ),
     "hopper-5, swapped, split K": Rung(
-        "hopper-5", {**_SWAPPED, "n_tile": 16, "split_k": 2}, ((239, 13, 264, {}), (128, 16, 8, {}))
+        "hopper-5",
+        {**_SWAPPED, **_DEPENDENT, "n_tile": 16, "split_k": 2},
+        ((239, 13, 264, {}), (128, 16, 8, {})),
     ),
     "hopper-5, swapped, persistent": Rung(
         "hopper-5",
