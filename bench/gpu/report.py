@@ -50,8 +50,11 @@ def summary(records: Sequence[Record]) -> str:
         ("squares against fast.cu, worst", squares, "fast.cu", "", min),
         ("worst row against the best of cublasLt", bf16, "cublaslt", "", min),
     ]
-    scaled = [each for each in records if "DeepGEMM" in each.figures]
-    if scaled:
+    if fast := [each for each in records if "torch fast" in each.figures]:
+        for other in ("torch", "cublaslt"):
+            words = "torch" if other == "torch" else "the best of cublasLt"
+            measures.append((f"fp8 fast against {words}, geometric mean", fast, f"{other} fast", "", geometric_mean))
+    if scaled := [each for each in records if "DeepGEMM" in each.figures]:
         for words, mean in (("geometric mean", geometric_mean), ("worst", min)):
             measures.append(
                 (f"promoted fp8 with scales against DeepGEMM, {words}", scaled, "DeepGEMM", " scaled", mean)
