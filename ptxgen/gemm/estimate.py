@@ -2,7 +2,8 @@
 
 cycles = launch + exposed + together(tensor, memory, L2)
 tensor: waves x K blocks of a CTA x cycles of each (MMA interval of the tile, arrival of its rows, round trip of the
-ring), and on Hopper, unless consumers take turns, the time in which a tile's C is stored before the next.
+ring), and on Hopper, unless consumers take turns, the time in which a tile's C is stored before the next; promoted fp8
+sums add the wait of a consumer for its wgmmas and its additions, as far as no other consumer multiplies meanwhile.
 L2: bytes of A and B that the clusters read, each row of a tile once per cluster, and C, over the L2's bandwidth.
 memory: bytes of A and B by wave with what the L2 still holds in the order of the tiles, and C, over HBM's; or, if that
 takes longer, the same where neighboring CTAs that do not share a row take it into both halves of the L2.
@@ -11,8 +12,8 @@ alone; what clusters, persistent CTAs, and orders of tiles other than along M ta
 K takes to add up the parts of tiles.
 together: the largest, or where the machine's parts were measured their p-norm.
 
-The adds of promoted fp8 sums are not in it, and on Blackwell launch and epilogues are not. So it ranks configurations
-of one kind. Numbers of the machine, and how they are known: ptxgen.timing.
+On Blackwell launch and epilogues are not in it. So it ranks configurations of one kind. Numbers of the machine, and how
+they are known: ptxgen.timing.
 """
 
 from __future__ import annotations
@@ -116,7 +117,22 @@ class Estimate:
         copies = len(plan.a.copies) + len(plan.b.copies) + len(plan.scales)
         outside = max(plan.m_tile - self.m, 0) + max(plan.n_tile - self.n, 0)
         stages = plan.config.stages * resident
-        return self.machine.k_block_cycles(mma, rows, copies, stages, in_l2=in_l2, outside=outside)
+        cycles = self.machine.k_block_cycles(mma, rows, copies, stages, in_l2=in_l2, outside=outside)
+        return self._promoted(cycles, mma, resident)
+
+    def _promoted(self, cycles: float, mma: float, resident: int) -> float:
+        """Cycles of a K block with the additions of promoted sums: other consumers that multiply meanwhile hide them.
+
+        Those are consumers of the same tile, but not ping-pong ones, and those of other CTAs on the SM.
+        """
+        accumulator = self.plan.accumulator
+        if not isinstance(accumulator, RegisterAccumulator) or not accumulator.promoted:
+            return cycles
+        multiplying = 1 if self.config.consumers == "pingpong" else accumulator.warpgroups
+        return (
+            self.machine.promoted_cycles(cycles * resident, mma / multiplying, accumulator.blocks, accumulator.n // 2)
+            / resident
+        )
 
     @property
     def _mma_groups(self) -> int:

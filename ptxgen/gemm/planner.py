@@ -14,6 +14,7 @@ from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.ladder import KernelEntry, find
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.traffic import cluster_tiles
+from ptxgen.gemm.types import TYPES
 from ptxgen.timing import Machine
 
 #: The rung of each target whose options span the space.
@@ -229,9 +230,15 @@ def _candidates(entry: KernelEntry, machine: Machine, m: int, n: int, fixed: Map
     if "scheduler" in described:
         default = described["scheduler"]["default"]
         values["scheduler"] = (fixed["scheduler"],) if "scheduler" in fixed else tuple(dict.fromkeys((default, "grid")))
+    config = GemmConfig(**{**entry.defaults, **fixed})
+    if "warpgroups" in set(described) - set(fixed) and TYPES[config.dtype].kind == "f8f6f4" and config.promote:
+        # Two blocks of 64 rows share the registers for the sums of a K block.
+        values["warpgroups"] = (0, 2)
     pinned = {"cluster_m", "cluster_n"} & set(fixed)
     for chosen in product(*values.values()):
         choices = {**fixed, **dict(zip(values, chosen, strict=True))}
+        if "warpgroups" in values and choices["warpgroups"] and choices["m_tile"] != 256:
+            continue
         if choices.get("consumers") == "pingpong" and choices["m_tile"] < 128 and "consumers" not in fixed:
             continue  # 64 rows a warpgroup: 0.7 of cuBLAS at 4096³ on an H200 (docs/hopper-tuning.md)
         ctas = choices.get("cluster_m", 1) * choices.get("cluster_n", 1)

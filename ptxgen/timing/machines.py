@@ -43,20 +43,22 @@ class Machine:
     `clock` is that of a busy tensor core: it depends on power and data and is an input of every prediction in time;
     `boost` is that of a kernel which memory bounds. `launch`: microseconds from one launch to the next that no CTA
     works. `hints`: the bandwidth of memory with L2 eviction priorities over that without. `l2_fill`: bytes a second
-    that arrive in the two halves of the L2, each of which takes a line that its SMs read. `l2_reuse` is the part of
-    the L2 over which a working set is read from memory again. `mma_busy`: MMA interval over the cycles that an MMA
-    takes in a main loop. `ring_l2` and `ring_hbm`: cycles from an empty stage to the commit that frees it again,
-    without the rows and MMAs of the stage, for operands in L2 and in memory. `epilogue`: bytes of C per cycle that
-    consumers store between two tiles. `split`: cycles that stream-K takes for the flags, `split_sum`: bytes per cycle
-    that the owner of a tile adds; `cluster_sum`: those of a CTA whose cluster splits K. `cluster_start` and
-    `persistent_start`: cycles by which clusters, and CTAs that walk over tiles, start and end later than others;
-    `split_start`: those by which clusters that split K do. `order_start`: cycles in which a CTA finds its tile in
-    panels or a table. `overlap`: p of the p-norm of the times of tensor cores, memory and L2; infinite where they hide
-    each other completely. `ring_overlap`: that of a K block without waits and of the ring's round trip. `tie`:
-    predictions this close are tied. `cluster` is the largest cluster that is tried without being asked for,
-    `clusters` how many of larger ones run at once, where it is known. `full_shared`: the bandwidth of memory, and
-    of the way into the L2, for CTAs that take more than `most_shared` of an SM's shared memory, over that for
-    others.
+    that arrive in the two halves of the L2, each of which takes a line that its SMs read. `l2_reuse` is the part of the
+    L2 over which a working set is read from memory again. `mma_busy`: MMA interval over the cycles that an MMA takes in
+    a main loop. `ring_l2` and `ring_hbm`: cycles from an empty stage to the commit that frees it again, without the
+    rows and MMAs of the stage, for operands in L2 and in memory. `epilogue`: bytes of C per cycle that consumers store
+    between two tiles. `split`: cycles that stream-K takes for the flags, `split_sum`: bytes per cycle that the owner of
+    a tile adds; `cluster_sum`: those of a CTA whose cluster splits K. `cluster_start` and `persistent_start`: cycles by
+    which clusters, and CTAs that walk over tiles, start and end later than others; `split_start`: those by which
+    clusters that split K do. `order_start`: cycles in which a CTA finds its tile in panels or a table. `promote_adds`:
+    fp32 additions per cycle and SM that promote sums of fp8; `promote_wait`: cycles from the last wgmma of a K block to
+    them, and from them to the next wgmma; `promote_overlap`: p of the p-norm of a K block's cycles and of those of one
+    consumer warpgroup with its additions. `overlap`: p of the p-norm of the times of tensor cores, memory and L2;
+    infinite where they hide each other completely. `ring_overlap`: that of a K block without waits and of the ring's
+    round trip. `tie`: predictions this close are tied. `cluster` is the largest cluster that is tried without being
+    asked for, `clusters` how many of larger ones run at once, where it is known. `full_shared`: the bandwidth of
+    memory, and of the way into the L2, for CTAs that take more than `most_shared` of an SM's shared memory, over that
+    for others.
     """
 
     name: str
@@ -91,6 +93,9 @@ class Machine:
     split_start: Figure
     persistent_start: Figure
     order_start: Figure
+    promote_adds: Figure
+    promote_wait: Figure
+    promote_overlap: Figure
     overlap: Figure
     ring_overlap: Figure
     tie: Figure
@@ -162,6 +167,16 @@ class Machine:
         trip = (self.ring_l2 if in_l2 else self.ring_hbm).value + arrival + mma
         return _norm((floor, trip / stages), self.ring_overlap.value)
 
+    def promoted_cycles(self, k_block: float, mma: float, blocks: int, sums: int) -> float:
+        """Cycles of a K block whose sums are promoted, where it takes `k_block` without.
+
+        `mma`: cycles of the wgmmas of one consumer warpgroup, for `blocks` times 64 rows one after the other, each with
+        `sums` of a thread to add before the next.
+        """
+        adds = sums * 128 / self.promote_adds.value
+        alone = mma / self.mma_busy.value + blocks * (self.promote_wait.value + adds)
+        return _norm((k_block, alone), self.promote_overlap.value)
+
 
 def _norm(values: Sequence[float], p: float) -> float:
     largest = max(values)
@@ -174,6 +189,7 @@ _CSV = "SemiAnalysis, B200"
 _FIT = "fit to ours (bench/data/hopper.json)"
 _AGAIN = "ours, a later run"
 _NEW = "fit to ours (NVIDIA H200, driver 580.159.04, 2026-11-24)"
+_FP8 = "fit to 492 of ours with promoted fp8 sums (NVIDIA H200, driver 580.159.04, 2026-11-24)"
 _PER_CYCLE = "FLOP per cycle and SM"
 
 B200 = Machine(
@@ -224,6 +240,9 @@ B200 = Machine(
     split_start=Figure(0, "cycles", unverified("nobody has measured it")),
     persistent_start=Figure(0, "cycles", unverified("nobody has measured it")),
     order_start=Figure(0, "cycles", unverified("nobody has measured it")),
+    promote_adds=Figure(128, "fp32 additions per cycle and SM", unverified("as H200; no rung for it promotes sums")),
+    promote_wait=Figure(100, "cycles", unverified("as H200; no rung for it promotes sums")),
+    promote_overlap=Figure(4, "p-norm", unverified("as H200; no rung for it promotes sums")),
     overlap=Figure(math.inf, "p-norm", unverified("the largest part bounds: nobody has measured a kernel's parts")),
     ring_overlap=Figure(math.inf, "p-norm", inferred(f"{_CSV}, mainloop of one CTA")),
     tie=Figure(0.02, "of the time", unverified("no ranking was compared with measured kernels")),
@@ -280,6 +299,13 @@ H200 = Machine(
     order_start=Figure(
         970, "cycles", measured("NVIDIA H200, driver 580.159.04, 2026-11-24: 0.32 to 0.53 µs with panels and without")
     ),
+    promote_adds=Figure(
+        128,
+        "fp32 additions per cycle and SM",
+        documented("CUDA programming guide, throughput of arithmetic instructions"),
+    ),
+    promote_wait=Figure(100, "cycles", inferred(f"{_FP8}: consumers of 64 and of 128 rows")),
+    promote_overlap=Figure(4, "p-norm", inferred(f"{_FP8}: two consumers that share a tile")),
     overlap=Figure(2.53, "p-norm", inferred(_NEW)),
     ring_overlap=Figure(8, "p-norm", inferred(f"{_NEW}: rings of 3 stages of 256×128 against 4 of 128×256")),
     tie=Figure(0, "of the time", inferred("ours: with ties that bytes from the L2 decide the mean regret is larger")),
