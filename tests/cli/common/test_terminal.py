@@ -313,7 +313,8 @@ def test_ctrl_c_ends_a_long_call_of_numpy_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["sweep blackwell/pipelined stages=3,4,5 --run", "run blackwell/clc --schedules 8"])
 def test_ctrl_c_ends_the_workers_too(command: str) -> None:
-    session = in_terminal(*command.split(), interrupt=4.0)
+    size = "--m 4096 --n 4096 --k 4096"  # no machine has finished when Ctrl-C is typed
+    session = in_terminal(*command.split(), *size.split(), interrupt=4.0)
     assert session.code == 130
     assert "Traceback" not in session.output
     assert session.seconds < 2
