@@ -128,11 +128,12 @@ class Estimate:
         accumulator = self.plan.accumulator
         if not isinstance(accumulator, RegisterAccumulator) or not accumulator.promoted:
             return cycles
-        multiplying = 1 if self.config.consumers == "pingpong" else accumulator.warpgroups
-        return (
-            self.machine.promoted_cycles(cycles * resident, mma / multiplying, accumulator.blocks, accumulator.n // 2)
-            / resident
-        )
+        consumers = 1 if self.config.consumers == "pingpong" else accumulator.warpgroups
+        scales = self.plan.block_scales
+        boundaries = len(scales.boundaries) if scales and scales.pair and not scales.swapped else 0
+        blocks, sums = accumulator.blocks, accumulator.n // 2
+        together = self.machine.promoted_cycles(cycles * resident, mma, consumers, blocks, sums, boundaries)
+        return together / resident
 
     @property
     def _mma_groups(self) -> int:

@@ -52,7 +52,9 @@ class Machine:
     which clusters, and CTAs that walk over tiles, start and end later than others; `split_start`: those by which
     clusters that split K do. `order_start`: cycles in which a CTA finds its tile in panels or a table. `promote_adds`:
     fp32 additions per cycle and SM that promote sums of fp8; `promote_wait`: cycles from the last wgmma of a K block to
-    them, and from them to the next wgmma; `promote_overlap`: p of the p-norm of a K block's cycles and of those of one
+    them, and from them to the next wgmma; `promote_consumers`: cycles of a K block for each consumer warpgroup after
+    the first, since all wait for the same stage; `promote_boundary`: cycles of a K block for each column at which a
+    tile may reach the next scale of B; `promote_overlap`: p of the p-norm of a K block's cycles and of those of one
     consumer warpgroup with its additions. `overlap`: p of the p-norm of the times of tensor cores, memory and L2;
     infinite where they hide each other completely. `ring_overlap`: that of a K block without waits and of the ring's
     round trip. `tie`: predictions this close are tied. `cluster` is the largest cluster that is tried without being
@@ -95,6 +97,8 @@ class Machine:
     order_start: Figure
     promote_adds: Figure
     promote_wait: Figure
+    promote_consumers: Figure
+    promote_boundary: Figure
     promote_overlap: Figure
     overlap: Figure
     ring_overlap: Figure
@@ -167,15 +171,17 @@ class Machine:
         trip = (self.ring_l2 if in_l2 else self.ring_hbm).value + arrival + mma
         return _norm((floor, trip / stages), self.ring_overlap.value)
 
-    def promoted_cycles(self, k_block: float, mma: float, blocks: int, sums: int) -> float:
+    def promoted_cycles(self, k_block: float, mma: float, consumers: int, blocks: int, sums: int, scales: int) -> float:
         """Cycles of a K block whose sums are promoted, where it takes `k_block` without.
 
-        `mma`: cycles of the wgmmas of one consumer warpgroup, for `blocks` times 64 rows one after the other, each with
-        `sums` of a thread to add before the next.
+        `mma`: cycles of all its wgmmas, which `consumers` warpgroups share; each has `blocks` times 64 rows one after
+        the other, with `sums` of a thread to add before the next. `scales`: columns at which a tile may reach the next
+        scale of B.
         """
-        adds = sums * 128 / self.promote_adds.value
-        alone = mma / self.mma_busy.value + blocks * (self.promote_wait.value + adds)
-        return _norm((k_block, alone), self.promote_overlap.value)
+        adds = sums * 128 / self.promote_adds.value + scales * self.promote_boundary.value
+        alone = mma / consumers / self.mma_busy.value + blocks * (self.promote_wait.value + adds)
+        shared = k_block + (consumers - 1) * self.promote_consumers.value
+        return _norm((shared, alone), self.promote_overlap.value)
 
 
 def _norm(values: Sequence[float], p: float) -> float:
@@ -189,7 +195,10 @@ _CSV = "SemiAnalysis, B200"
 _FIT = "fit to ours (bench/data/hopper.json)"
 _AGAIN = "ours, a later run"
 _NEW = "fit to ours (NVIDIA H200, driver 580.159.04, 2026-11-24)"
-_FP8 = "fit to 492 of ours with promoted fp8 sums (NVIDIA H200, driver 580.159.04, 2026-11-24)"
+_FP8 = (
+    "fit to ours with promoted fp8 sums (492 on an NVIDIA H200, 2026-11-24; 870 on an NVIDIA H100 80GB HBM3, "
+    "2026-11-26; driver 580.159.04)"
+)
 _PER_CYCLE = "FLOP per cycle and SM"
 
 B200 = Machine(
@@ -242,7 +251,9 @@ B200 = Machine(
     order_start=Figure(0, "cycles", unverified("nobody has measured it")),
     promote_adds=Figure(128, "fp32 additions per cycle and SM", unverified("as H200; no rung for it promotes sums")),
     promote_wait=Figure(100, "cycles", unverified("as H200; no rung for it promotes sums")),
-    promote_overlap=Figure(4, "p-norm", unverified("as H200; no rung for it promotes sums")),
+    promote_consumers=Figure(100, "cycles", unverified("as H200; no rung for it promotes sums")),
+    promote_boundary=Figure(30, "cycles", unverified("as H200; no rung for it promotes sums")),
+    promote_overlap=Figure(6, "p-norm", unverified("as H200; no rung for it promotes sums")),
     overlap=Figure(math.inf, "p-norm", unverified("the largest part bounds: nobody has measured a kernel's parts")),
     ring_overlap=Figure(math.inf, "p-norm", inferred(f"{_CSV}, mainloop of one CTA")),
     tie=Figure(0.02, "of the time", unverified("no ranking was compared with measured kernels")),
@@ -305,7 +316,9 @@ H200 = Machine(
         documented("CUDA programming guide, throughput of arithmetic instructions"),
     ),
     promote_wait=Figure(100, "cycles", inferred(f"{_FP8}: consumers of 64 and of 128 rows")),
-    promote_overlap=Figure(4, "p-norm", inferred(f"{_FP8}: two consumers that share a tile")),
+    promote_consumers=Figure(100, "cycles", inferred(f"{_FP8}: two, three and four consumer warpgroups")),
+    promote_boundary=Figure(30, "cycles", inferred(f"{_FP8}: N tiles of 80 to 192 with scales")),
+    promote_overlap=Figure(6, "p-norm", inferred(f"{_FP8}: two consumers that share a tile")),
     overlap=Figure(2.53, "p-norm", inferred(_NEW)),
     ring_overlap=Figure(8, "p-norm", inferred(f"{_NEW}: rings of 3 stages of 256×128 against 4 of 128×256")),
     tie=Figure(0, "of the time", inferred("ours: with ties that bytes from the L2 decide the mean regret is larger")),

@@ -279,4 +279,4 @@ def test_the_planner_predicts_what_promoted_sums_take() -> None:
     # 20 % of those without scales before the model had the additions; 5 % of bf16.
     for found in errors.values():
         assert len(found) >= 123
-        assert math.sqrt(sum(each**2 for each in found) / len(found)) < 0.075
+        assert math.sqrt(sum(each**2 for each in found) / len(found)) < 0.08
