@@ -1,7 +1,8 @@
 """Polling loops, and what a source takes for atomic or for converged.
 
 The memory model proves nothing wrong in most of these: each access is strong. So they are reported where a schedule
-shows them: `random`, which with odd seeds lets pollers run last, tears vectors, and leaves lanes apart.
+shows them: `random`, which with odd seeds lets pollers run last, tears vectors, leaves lanes apart, and lets a
+mbarrier.try_wait reach its time limit.
 """
 
 from __future__ import annotations
@@ -32,6 +33,41 @@ POLL:
     bra END;
 STORE:
     st.volatile.global.v4.u32 [%data], {5, 1, 7, 1};
+END:
+""",
+    ),
+    Bug(
+        name="second-try-wait-taken-for-a-wait",
+        source="rebuilt",
+        what="a second mbarrier.try_wait stands in for the retry loop: it may reach its time limit, too",
+        code="shared-race",
+        also=("uninitialized-shared",),
+        schedules=("random",),
+        seeds=tuple(range(64)),
+        block=64,
+        ptx="""
+    .shared .align 8 .b8 full[8];
+    .shared .align 4 .b8 words[128];
+    mov.b32 %r0, full;
+    mov.b32 %r1, words;
+    mad.lo.u32 %r1, %lane, 4, %r1;
+    @%thread0 mbarrier.init.shared::cta.b64 [%r0], 32;
+    bar.sync 0;
+    setp.eq.u32 %p0, %warp, 0;
+    @%p0 bra READ;
+    st.shared.u32 [%r1], %thread;
+    mbarrier.arrive.shared::cta.b64 _, [%r0];
+    bra END;
+READ:
+    mbarrier.try_wait.parity.shared::cta.b64 %done, [%r0], 0;
+    @%done bra FULL;
+AGAIN:
+    mbarrier.try_wait.parity.shared::cta.b64 %done, [%r0], 0;
++    @!%done bra AGAIN;
+FULL:
+    ld.shared.u32 %r2, [%r1]; // <--
+    mad.wide.u32 %rd0, %lane, 4, %data;
+    st.global.u32 [%rd0], %r2;
 END:
 """,
     ),

@@ -18,6 +18,8 @@ Action = Callable[[], None]
 
 #: Upper end of random delays, in block steps: enough for a CTA to run a K tile ahead or behind.
 _RANDOM_SPAN = 400
+#: Of so many timed waits one ends before its phase completes.
+_GIVES_UP = 8
 
 
 class Timeline:
@@ -28,6 +30,7 @@ class Timeline:
         self.random = random.Random(seed)
         #: Whether threads that poll memory come last: every second seed lets others run as far as they can.
         self.starves = schedule == "random" and bool(seed & 1)
+        self._timed_waits = random.Random(f"timed waits {seed}")
         self.now = 0
         self._queue: list[tuple[float, int, Action]] = []
         self._sequence = 0
@@ -46,6 +49,10 @@ class Timeline:
                 due = self._pipes[pipe] = max(due, self._pipes.get(pipe, 0.0))
         self._sequence += 1
         heapq.heappush(self._queue, (due, self._sequence, action))
+
+    def gives_up(self) -> bool:
+        """Whether a timed wait (mbarrier.try_wait) reaches its time limit at once: now and then with `random`."""
+        return self.schedule == "random" and not self._timed_waits.randrange(_GIVES_UP)
 
     def last(self, action: Action) -> None:
         """Queue work that is done only when no thread can run."""

@@ -14,6 +14,7 @@ _BYTES = {
 }
 #: The bytes of some granules, one bit each.
 Masks = NDArray[np.uint16]
+ALL_BYTES = np.uint16(0xFFFF)
 
 
 def granules_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
@@ -43,6 +44,12 @@ def by_granule(
     (first,) = starts(keys).nonzero()
     masks = np.bitwise_or.reduceat(bits, first)
     return owners[first], granules[first], masks, masks if new is None else np.bitwise_or.reduceat(changed, first)
+
+
+def first_byte(mask: int | np.uint16) -> int:
+    """The first of some bytes of a granule; 0 of none."""
+    bits = int(mask)
+    return max((bits & -bits).bit_length() - 1, 0)
 
 
 def starts(values: NDArray[np.int64]) -> NDArray[np.bool_]:

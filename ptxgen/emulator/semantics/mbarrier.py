@@ -375,14 +375,19 @@ def test(op: mbarrier.test_wait | mbarrier.test_wait_parity, binder: Binder, sta
 def try_wait(
     op: mbarrier.try_wait | mbarrier.try_wait_parity, binder: Binder, statement: syntax.Instruction
 ) -> Blocking:
-    """Lanes whose phase has not completed wait for it, or until no other lane can run: then p is false."""
+    """Lanes whose phase has not completed wait for it, or until their time limit: then p is false.
+
+    The time limit is reached when no other lane can run, and at times that the timeline decides.
+    """
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
     def run(g: Group, scheduler: Scheduler) -> Passing:
         done, waiting, offset_of = tested(g)
         p(g, done)
-        passing = ~waiting | scheduler.warps.timed_out[g.warps][:, None]
+        limit = scheduler.warps.timed_out[g.warps].copy()
         scheduler.warps.timed_out[g.warps] = False
+        limit |= np.array([waits and g.machine.timeline.gives_up() for waits in waiting.any(axis=1)], np.bool_)
+        passing = ~waiting | limit[:, None]
         key = lambda warp: ("mbarrier", int(g.machine.cta_slot[warp]), offset_of[warp])  # noqa: E731
         return key, None if (passing | ~g.active).all() else passing
 

@@ -313,6 +313,39 @@ def test_a_wait_that_gives_up() -> None:
     assert found == [0, 0, 1, 0]
 
 
+def test_random_lets_waits_reach_their_time_limit() -> None:
+    """A try_wait may return false though the phase completes soon; `eager` and `late` wait for it."""
+    body = """mov.u32 %t, %tid.x;
+        setp.ne.u32 %q, %t, 0;
+        @%q bra ready;
+        mbarrier.init.shared.b64 [bar], 1;
+        ready:
+        bar.sync 0;
+        setp.lt.u32 %q, %t, 32;
+        @%q bra waits;
+        setp.ne.u32 %q, %t, 32;
+        @%q bra end;
+        mbarrier.arrive.shared.b64 _, [bar];
+        bra end;
+        waits:
+        mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+        selp.u32 %x, 1, 0, %p;
+        mad.wide.u32 %at, %t, 4, %out0;
+        st.global.u32 [%at], %x;
+        end:
+        """
+
+    def succeeded(schedule: Schedule, seed: int) -> bool:
+        report, found = run(body, 32, block=64, schedule=schedule, seed=seed)
+        assert report.status == "ok", report.summary()
+        assert len(set(found)) == 1
+        return bool(found[0])
+
+    assert succeeded("eager", 0)
+    assert succeeded("late", 0)
+    assert {succeeded("random", seed) for seed in range(24)} == {False, True}
+
+
 def test_a_bounded_number_of_tries() -> None:
     body = """mbarrier.init.shared.b64 [bar], 1;
 mov.u32 %x, 0;

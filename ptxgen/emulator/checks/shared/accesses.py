@@ -23,7 +23,16 @@ from ptxgen.emulator.checks.shared.proxy_fences import ProxyFences
 from ptxgen.emulator.checks.shared.races import SharedRaces
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 from ptxgen.emulator.engines.work import AsyncWork
-from ptxgen.emulator.memory.granules import GRANULE, Masks, by_granule, distinct, granules_of, starts
+from ptxgen.emulator.memory.granules import (
+    ALL_BYTES,
+    GRANULE,
+    Masks,
+    by_granule,
+    distinct,
+    first_byte,
+    granules_of,
+    starts,
+)
 from ptxgen.emulator.memory.shared_memory import GROUPS_BYTES
 from ptxgen.emulator.observer import MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
@@ -33,7 +42,6 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.by_barriers import ByBarriers
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
-_ALL = np.uint16(0xFFFF)
 #: Groups of warps that are kept.
 _GROUPS = 1024
 #: Copies by which threads fill a stage again.
@@ -106,12 +114,12 @@ class SharedAccesses(Observer):
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         self._zeros = GROUPS_BYTES // GRANULE if program.uses_reserved_shared else 0
-        self.written[:, : self._zeros] = _ALL
+        self.written[:, : self._zeros] = ALL_BYTES
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for array in (self.written, self.async_writer, self.core_reader, self.copy_reader, self.barriers):
             array[slots] = 0
-        self.written[slots, : self._zeros] = _ALL
+        self.written[slots, : self._zeros] = ALL_BYTES
         for slot in slots.tolist():
             self.stores.clear(slot)
             self.loads.clear(slot)
@@ -165,16 +173,16 @@ class SharedAccesses(Observer):
         """A bulk copy issued by `warp` overwrites these 16-byte granules."""
         slot = operation.slot if slot is None else slot
         self._lanes.asynchronous(operation, warp, slot, granules, writes=True)
-        self._against_writers(operation, warp, slot, granules, _ALL, "overwrites")
-        self._against_readers(operation, warp, slot, granules, _ALL)
-        self._spare_barriers(operation, warp, slot, granules, _ALL)
-        self.written[slot, granules] = _ALL
+        self._against_writers(operation, warp, slot, granules, ALL_BYTES, "overwrites")
+        self._against_readers(operation, warp, slot, granules, ALL_BYTES)
+        self._spare_barriers(operation, warp, slot, granules, ALL_BYTES)
+        self.written[slot, granules] = ALL_BYTES
         self._asynchronous = True
         self.async_writer[slot, granules] = operation.number
         self.core_reader[slot, granules] = 0
         self.copy_reader[slot, granules] = 0
         for each in (self.stores, self.loads, self.strong_stores):
-            each.forget(slot, granules, _ALL)
+            each.forget(slot, granules, ALL_BYTES)
 
     def async_read(
         self,
@@ -182,7 +190,7 @@ class SharedAccesses(Observer):
         warp: int,
         granules: NDArray[np.int64],
         slot: int | None = None,
-        masks: Masks | np.uint16 = _ALL,
+        masks: Masks | np.uint16 = ALL_BYTES,
     ) -> None:
         """A tensor-core operation or bulk store issued by `warp` reads bytes of these 16-byte granules."""
         slot = operation.slot if slot is None else slot
@@ -225,7 +233,7 @@ class SharedAccesses(Observer):
             stores = table is not None and bool((table.latest > table.of(observed.clocks)).any())
             stores |= bool((self.strong_stores.latest[slot] > observed.clocks).any())
             if stores or not writers <= observed.operations:
-                self._against_writers(operation, warp, slot, granules, _ALL, "reads")
+                self._against_writers(operation, warp, slot, granules, ALL_BYTES, "reads")
 
     def accesses(
         self,
@@ -532,8 +540,7 @@ class SharedAccesses(Observer):
         missing = masks & ~self.written[slot, granules]
         if np.count_nonzero(missing):
             first = int(missing.astype(np.bool_).argmax())
-            lowest = int(missing[first]) & -int(missing[first])
-            at = int(granules[first]) * GRANULE + lowest.bit_length() - 1
+            at = int(granules[first]) * GRANULE + first_byte(missing[first])
             # CUB's merges read an element behind the last one, and drop it.
             behind = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
             rule = self._waits.hint(warp)

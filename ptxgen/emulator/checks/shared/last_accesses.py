@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.vector_clock import PENDING
-from ptxgen.emulator.memory.granules import GRANULE, Masks, distinct
+from ptxgen.emulator.memory.granules import ALL_BYTES, GRANULE, Masks, distinct, first_byte
 
 
 class _Table:
@@ -131,7 +131,7 @@ class ThreadAccesses:
         late = (table.clock[:, granules] > clocks[:, None]) & ((table.mask[:, granules] & masks) != 0)
         late &= others[:, None]
         if np.count_nonzero(late):
-            yield from self.lines(slot, granules, late)
+            yield from self.lines(slot, granules, late, masks)
 
     def pending(self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks) -> tuple[int, int] | None:
         """(line, offset) of a cp.async of this warp to some of these bytes, for which it has not waited."""
@@ -142,8 +142,9 @@ class ThreadAccesses:
         hit = (table.clock[at, granules] == PENDING) & ((table.mask[at, granules] & masks) != 0)
         if not hit.any():
             return None
-        granule = int(granules[hit.argmax()])
-        return int(table.line[at, granule]), granule * GRANULE
+        first = int(hit.argmax())
+        granule = int(granules[first])
+        return int(table.line[at, granule]), granule * GRANULE + first_byte(table.mask[at, granule] & masks[first])
 
     def settle(self, slot: int, warp: int, granules: NDArray[np.int64], clock: int) -> None:
         """The warp has waited for its cp.async to these granules: they count as stores that it makes now."""
@@ -153,15 +154,22 @@ class ThreadAccesses:
         table.latest[at] = table.clock[at].max()
 
     def lines(
-        self, slot: int, granules: NDArray[np.int64], chosen: NDArray[np.bool_]
+        self,
+        slot: int,
+        granules: NDArray[np.int64],
+        chosen: NDArray[np.bool_],
+        masks: Masks | np.uint16 = ALL_BYTES,
     ) -> Iterator[tuple[int, int, int, int]]:
-        """(warp, line, interval, offset) of the last access by each warp among the `chosen` ones, (warps, granules)."""
+        """(warp, line, interval, offset) of the last access by each warp among the `chosen` ones, (warps, granules).
+
+        `offset`: the first byte of it that is among `masks`.
+        """
         table = self._tables[slot]
         assert table is not None
         for at in np.flatnonzero(chosen.any(axis=1)):
             last = np.where(chosen[at], table.clock[at, granules], -1).argmax()
             granule = granules[last]
-            offset = int(granule) * GRANULE
+            offset = int(granule) * GRANULE + first_byte(table.mask[at, granule] & _mask(masks, last))
             yield int(at) + table.first, int(table.line[at, granule]), int(table.clock[at, granule]), offset
 
     def last_line(self, slot: int, warp: int, granule: int) -> int:
@@ -183,3 +191,7 @@ class ThreadAccesses:
             self._apart[slot] = False
             for array in (self.clock, self.mask, self.latest):
                 array[slot] = 0
+
+
+def _mask(masks: Masks | np.uint16, at: np.intp) -> np.uint16:
+    return masks[at] if isinstance(masks, np.ndarray) else masks

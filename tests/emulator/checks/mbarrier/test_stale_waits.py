@@ -119,10 +119,10 @@ def test_a_right_ring(schedule: Any) -> None:
 WRONG: list[tuple[dict[str, str], str, str, str]] = [
     ({"CONSUMER": "1"}, "eager", "mbarrier-parity", "the first wait of the warp"),
     ({"CONSUMER": "1"}, "late random", "mbarrier-parity", "the phase before the first (parity 1)"),
-    ({"CONSUMER_FLIPS": ""}, "eager", "mbarrier-parity", "Phase 1 (parity 1) is complete, and"),
+    ({"CONSUMER_FLIPS": ""}, "eager random", "mbarrier-parity", "Phase 1 (parity 1) is complete, and"),
     (
         {"CONSUMER_FLIPS": ""},
-        "late random",
+        "late",
         "mbarrier-parity",
         "completes phase 1 (parity 1): the parity was not flipped",
     ),
