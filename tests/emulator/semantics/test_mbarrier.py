@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxgen.emulator.engines.timeline import Schedule
 from tests.support.harness import codes, launch, line_of, poisoned
 
 HEAD = """
