@@ -386,7 +386,8 @@ def try_wait(
         p(g, done)
         limit = scheduler.warps.timed_out[g.warps].copy()
         scheduler.warps.timed_out[g.warps] = False
-        limit |= np.array([waits and g.machine.timeline.gives_up() for waits in waiting.any(axis=1)], np.bool_)
+        asking = np.flatnonzero(waiting.any(axis=1))
+        limit[asking] |= np.array([g.machine.timeline.gives_up() for _ in asking], np.bool_)
         passing = ~waiting | limit[:, None]
         key = lambda warp: ("mbarrier", int(g.machine.cta_slot[warp]), offset_of[warp])  # noqa: E731
         return key, None if (passing | ~g.active).all() else passing
