@@ -21,6 +21,7 @@ from ptxgen.gemm.scales import ScaledType, require_packed
 from ptxgen.gemm.types import TYPES
 
 Matrix = Literal["a", "b", "c", "source"]
+_LARGEST_SCALAR = float(np.finfo(np.float32).max)
 #: What TMA requires strides to be a multiple of, in bytes.
 _STRIDE = 16
 
@@ -52,10 +53,12 @@ class GemmProblem:
                 raise PlanError(f"{name} must be 1 to {2**31 - 1}, not {value}")
         if self.batches > 1 and not self.plan.config.batched:
             raise PlanError(f"{self.batches} batches take a kernel with batched=true; this one multiplies once")
-        if self.plan.epilogue.combination.compute == "s32":
-            for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-                if value != int(value) or not -(2**31) <= value < 2**31:
-                    raise PlanError(f"{name} must be a whole number of 32 bits, as the accumulator is s32; not {value}")
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not abs(value) <= _LARGEST_SCALAR:  # NaN neither
+                raise PlanError(f"{name} must be a finite number of fp32, not {value:g}")
+            whole = value == int(value) and -(2**31) <= value < 2**31
+            if self.plan.epilogue.combination.compute == "s32" and not whole:
+                raise PlanError(f"{name} must be a whole number of 32 bits, as the accumulator is s32; not {value}")
         self._require_blocks()
         for name in self.matrices:
             self._require_stride(name)

@@ -262,6 +262,12 @@ def run(
     own_launch.refuse(kernel)
     start = time.perf_counter()
     plan = make_plan(kernel, settings, dtype, c_dtype, None if ptx else (m, n, k))
+    for option, value, there, needed in (
+        ("--alpha", alpha, plan.epilogue.combination.alpha, "alpha=true"),
+        ("--beta", beta, plan.epilogue.combination.source, "source=f32"),
+    ):
+        if value is not None and not there:
+            raise InputError(f"{option} is for a kernel that takes it: add --set {needed}")
     job = GemmJob(plan, m, n, k, seed, more)
     _require_memory(job)
     inspection.require_elements(job.shapes)
