@@ -82,7 +82,7 @@ def compare(
             wrong[rows, columns] = bad
             unwritten += int(np.count_nonzero(bad & _is_poison(part)))
             with np.errstate(divide="ignore", invalid="ignore"):
-                shares = np.where(errors == 0, 0.0, errors / allowed)
+                shares = np.where((errors == 0) | np.isinf(allowed), 0.0, errors / allowed)
             ratio = max(ratio, float(shares.max()))
             row, column = np.unravel_index(int(errors.argmax()), errors.shape)
             if errors[row, column] > largest:

@@ -61,7 +61,7 @@ class PromotedReference(Reference):
         if self._combination.present:
             return self._combined(expected, allowed, rows, columns, batch)
         if parts:
-            return expected, self.tolerances(expected, allowed)
+            return self.rounded(expected, allowed)
         with np.errstate(over="ignore"):
             return sums.astype(TYPES[self.problem.plan.c_dtype].numpy).astype(np.float64), np.zeros_like(expected)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -96,7 +98,7 @@ class Reference:
         if self._cut_block:
             accumulation = accumulation + _cut_sums(a, b, self._cut_block)
         if not self._combination.present:
-            return expected, self.tolerances(expected, accumulation)
+            return self.rounded(expected, accumulation)
         return self._combined(expected, accumulation, rows, columns, batch)
 
     @property
@@ -134,9 +136,7 @@ class Reference:
             value = (value + 2.0**31) % 2.0**32 - 2.0**31
             return np.maximum(value, 0) if combination.activation == "relu" else value, np.zeros_like(value)
         allowed = abs(alpha) * accumulation + _ROUNDINGS * 2.0**-24 * size
-        result, allowed = _activated(combination.activation, value, allowed)
-        c_type = TYPES[problem.plan.c_dtype]
-        return result, allowed if c_type.bytes == 4 else allowed + half_ulp(np.abs(result) + allowed, c_type.name)
+        return self.rounded(*_activated(combination.activation, value, allowed))
 
     @property
     def tolerance_reason(self) -> str:
@@ -169,16 +169,22 @@ class Reference:
             reason += f"; plus half an ulp for the rounding to {c_type.name} (at most 2⁻{power}·|c|)"
         return reason
 
-    def tolerances(
-        self, expected: npt.NDArray[np.float64], accumulation: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.float64]:
-        """What each element may be off by; `accumulation` is what its sum may be."""
+    def rounded(
+        self, expected: npt.NDArray[np.float64], allowed: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Values in the type of C, infinite where they overflow it, and what they may be off by; `allowed`: before."""
         c_type = TYPES[self.problem.plan.c_dtype]
         if c_type.is_integer:
-            return np.zeros_like(accumulation)
+            return expected, np.zeros_like(allowed)
         if c_type.bytes == 4:
-            return accumulation
-        return accumulation + half_ulp(np.abs(expected) + accumulation, c_type.name)
+            return expected, allowed
+        size, largest = np.abs(expected), float(ml_dtypes.finfo(c_type.numpy).max)
+        # The first value that rounds to infinity is half an ulp above the largest.
+        overflow = largest + 2.0 ** (math.frexp(largest)[1] - c_type.digits - 1)
+        rounded = np.where(size - allowed >= overflow, np.copysign(np.inf, expected), expected)
+        within = allowed + half_ulp(size + allowed, c_type.name)
+        # Where the sum may be on either side of it, so may the element.
+        return rounded, np.where(np.isinf(rounded), 0.0, np.where(size + allowed >= overflow, np.inf, within))
 
 
 def _cut_sums(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], block: int) -> npt.NDArray[np.float64]:

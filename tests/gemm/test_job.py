@@ -78,7 +78,7 @@ def test_one_element_past_its_tolerance_is_found(c_dtype: str, factor: float) ->
     job = GemmJob(plan, 256, 256, 128)
     a, b = (each.astype(np.float64) for each in job.reference.inputs)
     expected = a @ b.T
-    allowed = job.reference.tolerances(expected, job.problem.k * 2.0**-23 * (np.abs(a) @ np.abs(b).T))
+    _, allowed = job.reference.rounded(expected, job.problem.k * 2.0**-23 * (np.abs(a) @ np.abs(b).T))
 
     exact = np.array(expected, dtype=np.float32).astype(np.float64)
     result = job.compare(exact)
@@ -324,3 +324,17 @@ def test_a_result_travels_between_processes() -> None:
     assert again.mma_lines == result.mma_lines
     assert again.kernel == result.kernel
     assert again.launch.findings == result.launch.findings
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
+def test_sums_that_overflow_c_are_infinite(dtype: str) -> None:
+    """u8 by u8 exceeds 65504 everywhere with a K of 300, s8 by s8 in some places."""
+    plan = find("blackwell/swizzled").plan(dtype=dtype, c_dtype="f16", n_tile=64)
+    result = run_gemm(Emulator("sm_100a"), plan, 130, 70, 300)
+    assert result.ok, result.summary()
+    job = GemmJob(plan, 130, 70, 300)
+    expected, allowed = job.reference.rounded(np.array([65519.0, 65520.0, -7e4]), np.array([0.0, 0.0, 0.0]))
+    assert list(expected) == [65519.0, np.inf, -np.inf]
+    assert list(allowed) == [16.0, 0.0, 0.0]
+    _, allowed = job.reference.rounded(np.array([65519.0]), np.array([2.0]))
+    assert allowed[0] == np.inf, "its sum may be on either side of what rounds to infinity"
