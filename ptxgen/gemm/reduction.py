@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from ptxgen.gemm.pipeline import Pipeline
 from ptxgen.gemm.shared_map import Wanted
 
+#: Additions of a warp that are written out.
+_WRITTEN_OUT = 128
+
 
 @dataclass(frozen=True)
 class ClusterReduction:
@@ -46,6 +49,11 @@ class ClusterReduction:
     def received(self) -> int:
         """Bytes that a warp receives."""
         return self.others * self.warp_bytes
+
+    @property
+    def loops(self) -> bool:
+        """Whether a loop adds the sums of the other CTAs: written out they would take too many lines."""
+        return self.others > 1 and self.others * self.registers > _WRITTEN_OUT
 
     @property
     def wanted(self) -> Wanted:

@@ -29,6 +29,7 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((67, 30, 400), {**SWAPPED, "split_k": 2}),  # lines of C that end inside 16 bytes
     ((200, 70, 520), {**GRID, "split_k": 2}),
     ((200, 70, 520), {**GRID, "split_k": 8}),  # a warp for each of eight CTAs
+    ((100, 200, 1100), {**GRID, "split_k": 8, "n_tile": 128, "stages": 2}),  # a loop adds the sums of the others
     ((200, 70, 520), {**GRID, "split_k": 4, "epilogue": "direct"}),
     ((100, 70, 520), {**GRID, "split_k": 4, "m_tile": 64, "n_tile": 48, "chunk": 16, "panel": 2}),
     ((100, 70, 520), {**GRID, "split_k": 4, "m_tile": 64, "order": "hilbert"}),
