@@ -8,7 +8,6 @@ from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Operand
 from ptxgen.gemm.scale_operand import ScaleOperand
-from ptxgen.gemm.types import TYPES
 from ptxgen.layouts.tmem import COLUMNS, LANES
 
 #: A CTA's warps reach one quarter of the 128 TMEM lanes each (PTX ISA 9.7.16.2.1).
@@ -64,9 +63,10 @@ class Accumulator:
         if m not in legal:
             words = " or ".join(map(str, legal))
             raise PlanError(f"the M tile must be {words} (tcgen05.mma with cta_group::{cta_group}), not {m}")
-        if not 32 <= n <= 256 or n % 16:
-            raise PlanError(f"the N tile must be 32 to 256 in steps of 16, not {n}")
-        if TYPES[a.dtype].kind != TYPES[b.dtype].kind:
+        if not 16 <= n <= 256 or n % 16:
+            raise PlanError(f"the N tile must be 16 to 256 in steps of 16, not {n}")
+        # The instruction descriptor has bits for f16 by bf16, but no tensor core does (fact f16-mixed).
+        if a.type.kind != b.type.kind or (a.type.kind == "f16" and a.dtype != b.dtype):
             raise PlanError(f"no MMA multiplies {a.dtype} by {b.dtype}")
         if overlap and (stages != 2 or overlap >= n):
             raise PlanError(

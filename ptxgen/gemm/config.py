@@ -39,19 +39,20 @@ def option(
     *,
     choices: tuple[Any, ...] | None = None,
     range: tuple[int, int, int] | None = None,
-    ranges: Mapping[str, tuple[int, int, int]] | None = None,
+    on: Mapping[str, tuple[Any, ...]] | None = None,
 ) -> Any:
     """A field of the config: its default, what it is, and its values: `choices`, or `range` (first, last, step).
 
-    `ranges` has the targets that take another range.
+    `on` has the targets that take other ones.
     """
-    metadata = {"help": help, "choices": choices, "range": range, "ranges": ranges or {}}
+    metadata = {"help": help, "choices": choices, "range": range, "on": on or {}}
     return field(default=default, metadata=metadata)
 
 
-def range_of(each: Field[Any], target: str) -> tuple[int, int, int] | None:
-    """The range of an option on a target: first, last, step; None for an option with choices."""
-    return each.metadata["ranges"].get(target, each.metadata["range"])
+def values_of(each: Field[Any], target: str) -> dict[str, tuple[Any, ...]]:
+    """The values of an option on a target: its `choices`, or its `range` (first, last, step), by that name."""
+    key = "choices" if each.metadata["range"] is None else "range"
+    return {key: each.metadata["on"].get(target, each.metadata[key])}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class GemmConfig:
     scale_block: int = option(0, "elements of K per scale; 0: 16 for mxf4nvf4, else 32", choices=(0, 16, 32))
     c_major: str = option("n", "dimension along which C is contiguous", choices=_C_MAJORS)
     m_tile: int = option(128, "rows of C per MMA: of a CTA, or of a pair of CTAs", range=(64, 256, 64))
-    n_tile: int = option(128, "columns of C per MMA", range=(16, 256, 16), ranges={"sm_90a": (16, 256, 8)})
+    n_tile: int = option(128, "columns of C per MMA", range=(16, 256, 16), on={"sm_90a": (16, 256, 8)})
     warpgroups: int = option(
         0, "consumer warpgroups, 64 or 128 rows each; 0: one for every 64 rows of the tile", range=(0, 4, 1)
     )
@@ -94,7 +95,7 @@ class GemmConfig:
     epilogue: str = option("direct", "how C is stored: st.global, or shared memory and TMA", choices=("direct", "tma"))
     tmem_load: str = option("32x32b", "shape of tcgen05.ld; 16x256b goes with stmatrix", choices=("32x32b", "16x256b"))
     chunk: int = option(
-        256, "columns of C that the epilogue stores at a time", range=(16, 256, 16), ranges={"sm_90a": (16, 256, 8)}
+        256, "columns of C that the epilogue stores at a time", range=(16, 256, 16), on={"sm_90a": (16, 256, 8)}
     )
     chunk_buffers: int = option(1, "chunks of C in shared memory", range=(1, 8, 1))
     store_bytes: int = option(16, "bytes of a direct store; 32: st.global.v8 of 32-bit elements", choices=(16, 32))
@@ -109,6 +110,7 @@ class GemmConfig:
         "one tile per CTA; as many CTAs as slots, with whole tiles or with even shares of K blocks (stream-K); or "
         "cluster launch control",
         choices=_SCHEDULERS,
+        on={"sm_90a": ("grid", "static", "stream"), "sm_100a": ("grid", "static", "clc")},
     )
     consumers: str = option(
         "cooperative", "warpgroups share a tile, or alternate: one runs MMAs while the other stores", choices=_CONSUMERS
@@ -146,14 +148,14 @@ class GemmConfig:
             if each.name.endswith("dtype") or each.name in ("source", "bias"):
                 value = ALIASES.get(value, value or "")
                 object.__setattr__(self, each.name, value)
-            if not each.metadata["ranges"]:
-                _require(each, value, each.metadata["range"])
+            if not each.metadata["on"]:
+                _require(each.name, value, **values_of(each, ""))
 
     def require(self, target: str) -> None:
         """Raises PlanError for a value that is not among an option's on this target."""
         for each in fields(self):
-            if each.metadata["ranges"]:
-                _require(each, getattr(self, each.name), range_of(each, target))
+            if each.metadata["on"]:
+                _require(each.name, getattr(self, each.name), **values_of(each, target))
 
     def chosen(self) -> list[str]:
         """What differs from the defaults, as `--set` takes it."""
@@ -183,17 +185,16 @@ class GemmConfig:
         return chosen
 
 
-def _require(each: Field[Any], value: Any, limits: tuple[int, int, int] | None) -> None:
-    choices = each.metadata["choices"]
-    if choices is not None and value not in choices:
+def _require(name: str, value: Any, choices: tuple[Any, ...] = (), range: tuple[Any, ...] = ()) -> None:
+    if choices and value not in choices:
         shown = [as_text(choice) or "empty" for choice in choices]
-        raise PlanError(f"{each.name} must be {', '.join(shown[:-1])} or {shown[-1]}, not {value}")
-    if limits is not None:
-        first, last, step = limits
+        raise PlanError(f"{name} must be {', '.join(shown[:-1])} or {shown[-1]}, not {value}")
+    if range:
+        first, last, step = range
         if not isinstance(value, int):
-            raise PlanError(f"{each.name} must be a whole number, not {value!r}")
+            raise PlanError(f"{name} must be a whole number, not {value!r}")
         if not first <= value <= last or (value - first) % step:
-            raise PlanError(f"{each.name} must be {first} to {last}{f' in steps of {step}' * (step > 1)}, not {value}")
+            raise PlanError(f"{name} must be {first} to {last}{f' in steps of {step}' * (step > 1)}, not {value}")
 
 
 def parse_options(given: Mapping[str, str]) -> dict[str, Any]:

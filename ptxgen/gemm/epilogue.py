@@ -19,6 +19,8 @@ from ptxgen.gemm.types import QUANTIZED_OUTPUTS, TYPES
 SCALE_COLUMNS = 32
 #: Columns that a thread holds at once, unless accumulators overlap.
 _BATCH = 32
+#: The same of a C of less than 32 bits.
+_NARROW_PART = 64
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Epilogue:
         # With a combination each value takes many lines: short chunks keep the text short.
         widest = chunk if tma else _BATCH
         if combination.present:
-            widest = min(widest, _BATCH if tma else _BATCH // 2)
+            widest = min(widest, _BATCH if tma and narrow else _BATCH // 2)
         columns = chunk_columns(accumulator.n, widest, overlap)
         rows = accumulator.rows_per_warp
         return cls(
@@ -123,7 +125,9 @@ class Epilogue:
     @property
     def part(self) -> int:
         """Columns that a thread reads before it stores any of them."""
-        return gcd(self.overlap, self.n_tile) if self.overlap else gcd(_BATCH, self.n_tile)
+        columns = gcd(self.overlap, self.n_tile) if self.overlap else gcd(_BATCH, self.n_tile)
+        # A guarded store of less than 32 bits takes a conversion, too: with more columns the text would be too long.
+        return columns if self.tma or self.c_bytes == 4 else gcd(columns, _NARROW_PART)
 
     @property
     def parts(self) -> int:
@@ -133,6 +137,12 @@ class Epilogue:
     def last_read(self) -> int:
         """The part after which the next MMAs may overwrite what they share with this accumulator, or all of it."""
         return (self.overlap or self.n_tile) // self.part - 1
+
+    @property
+    def crowded(self) -> bool:
+        """Whether ptxas may take fewer registers than the epilogue needs, for more CTAs at a time, and spill."""
+        wide = self.tma and not self.fragments and self.chunk > _BATCH
+        return wide or self.batched or self.combination.present
 
     @property
     def quantizes(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -10,13 +11,20 @@ from typing import Any
 
 from ptxgen.builder import KERNELS_FOLDER, Template
 from ptxgen.descriptors.instruction import SCALED_KINDS
-from ptxgen.gemm.config import GemmConfig, as_text, range_of
+from ptxgen.gemm.config import GemmConfig, as_text, values_of
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import Design, GemmPlan
 from ptxgen.gemm.types import OUTPUTS, PLAIN_INPUTS, QUANTIZED_OUTPUTS, SCALED_INPUTS
 
 _LADDER = "ladder.toml"
-_RUNG_KEYS = {"name", "id", "from", "template", "summary", "set", "large", "article", "ours"}
+#: What an entry of a ladder may have, and of which type.
+_RUNG_KEYS: dict[str, type] = {
+    **dict.fromkeys(("name", "id", "from", "template", "summary", "article", "ours"), str),
+    **dict.fromkeys(("set", "large"), dict),
+}
+_TEMPLATE_KEYS: dict[str, type] = {"target": str, "design": str, "options": list, "set": dict}
+_FILE_KEYS: dict[str, type] = {"rung": list, "templates": dict}
+_TOML_WORDS: dict[type, str] = {str: "text", list: "a list", dict: "a table"}
 #: A problem is large where M, N and K are all at least this (the MXFP8 article's figure).
 LARGE = 8192
 
@@ -100,9 +108,7 @@ class KernelEntry:
             if each.name not in self.options:
                 continue
             made: dict[str, Any] = {"default": self.defaults.get(each.name, each.default)}
-            for key, values in (("choices", each.metadata["choices"]), ("range", range_of(each, self.target))):
-                if values is not None:
-                    made[key] = list(values)
+            made.update({key: list(values) for key, values in values_of(each, self.target).items()})
             if each.name in ("dtype", "b_dtype", "c_dtype"):
                 known = self.dtypes if each.name != "c_dtype" else self.c_dtypes
                 made["choices"] = [name for name in made["choices"] if not name or name in known]
@@ -128,21 +134,38 @@ def read_ladder(path: Path, known: dict[str, KernelEntry], folder: Path | None =
         content = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PlanError(f"cannot read {path}: {error}") from None
+    _require_keys(path, "the file", content, _FILE_KEYS)
     templates, found = content.get("templates", {}), dict[str, KernelEntry]()
-    for rung in content.get("rung", []):
-        name = str(rung.get("name", ""))
-        unknown = sorted(set(rung) - _RUNG_KEYS)
-        if not name or unknown:
-            what = f"the rung {name} has {', '.join(unknown)}" if name else "a rung has no name"
-            raise PlanError(f"{path}: {what}; a rung takes {', '.join(sorted(_RUNG_KEYS))}")
+    for name, said in templates.items():
+        _require_keys(path, f"[templates.{name!r}]", said, _TEMPLATE_KEYS)
+    for number, rung in enumerate(content.get("rung", []), 1):
+        name = rung.get("name", "") if isinstance(rung, dict) else ""
+        _require_keys(path, f"the rung {name or number}", rung, _RUNG_KEYS)
+        if not name:
+            raise PlanError(f"{path}: the rung {number} has no name")
+        if name in found:
+            raise PlanError(f"{path}: two rungs have the name {name}")
         found[name] = _entry(path, rung, {**known, **found}, templates, folder)
     return found
+
+
+def _require_keys(path: Path, what: str, table: Any, keys: Mapping[str, type]) -> None:
+    """Raises PlanError for what is no table, and for a key that it does not take or of another type."""
+    if not isinstance(table, dict):
+        raise PlanError(f"{path}: {what} must be a table of {', '.join(sorted(keys))}")
+    for key, value in table.items():
+        if key not in keys:
+            raise PlanError(f"{path}: {what} has {key}; it takes {', '.join(sorted(keys))}")
+        if not isinstance(value, keys[key]):
+            hint = ": write [[rung]]" if key == "rung" else ""
+            raise PlanError(f"{path}: {key} of {what} must be {_TOML_WORDS[keys[key]]}{hint}")
 
 
 def _entry(
     path: Path, rung: dict[str, Any], known: dict[str, KernelEntry], templates: dict[str, Any], folder: Path | None
 ) -> KernelEntry:
-    parent = known.get(rung.get("from", ""))
+    wanted, own_defaults = rung.get("from", ""), dict[str, Any]()
+    parent = known.get(wanted) or next((each for each in known.values() if wanted in each.rungs), None)
     if "from" in rung and parent is None:
         raise PlanError(f"{path}: {rung['name']} comes from {rung['from']!r}, which there is not before it")
     if "template" in rung:
@@ -156,15 +179,16 @@ def _entry(
         target = said.get("target") or (like.target if like else "")
         design = said.get("design") or (like.design if like else "serial")
         options = tuple(said.get("options") or (like.options if like else ()))
+        own_defaults = said.get("set", {})
     elif parent is not None:
         template, target, design, options = parent.template, parent.target, parent.design, parent.options
     else:
         raise PlanError(f"{path}: {rung['name']} must name a template, or the rung that it comes from")
     changes, large = rung.get("set", {}), {**(parent.large if parent else {}), **rung.get("large", {})}
-    if wrong := [name for name in (*changes, *large) if name not in options]:
+    if wrong := [name for name in (*own_defaults, *changes, *large) if name not in options]:
         raise PlanError(f"{path}: {rung['name']} sets {', '.join(wrong)}, which {template.name} has not")
     rungs = (rung["id"],) if rung.get("id") else ()
-    defaults = {**(parent.defaults if parent else {}), **changes}
+    defaults = {**own_defaults, **(parent.defaults if parent else {}), **changes}
     return KernelEntry(
         rung["name"], rungs, rung.get("summary", ""), target, template, design, options, defaults,
         parent.name if parent else "", changes, rung.get("article", ""), rung.get("ours", ""), folder, large,

@@ -135,6 +135,11 @@ class GemmPlan:
                     f"lag={config.lag} takes two warpgroups, at least {config.lag + 1} stages and whole tiles"
                 )
             block_scales = _block_scales(config, accumulator, a.k_tile)
+            early = block_scales is not None or (accumulator.promoted and accumulator.blocks > 1)
+            if specialized and config.stages < 2 and not early:
+                raise PlanError(
+                    "stages must be at least 2: the consumers release a stage once the wgmmas of the next are issued"
+                )
             extra = 0 if block_scales is None else block_scales.registers
             parts = accumulator.parts + (f" + {extra} for scales" if extra else "")
             registers = accumulator.registers + extra

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -65,6 +66,10 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("blackwell/clc", {"cta_group": 1, "cluster_m": 1, "m_tile": 128, "n_tile": 48, "stages": 3}),
     ("blackwell/panels", {"n_tile": 224, "cluster_m": 4, "cluster_n": 2, "panel": 3, "stages": 5}),
     ("blackwell/tilus-copies", {"dtype": "e4m3", "m_tile": 64, "c_dtype": "f32"}),
+    ("blackwell/swizzled", {"n_tile": 16, "m_tile": 64}),
+    ("blackwell/clc", {"n_tile": 16, "b_major": "k", "accumulators": 4, "stages": 2}),
+    ("blackwell/clc", {"scheduler": "static", "slots": 4, "n_tile": 64, "batched": True}),
+    ("blackwell/tilus-roles", {"scheduler": "static", "slots": 3, "accumulators": 2, "n_tile": 64, "panel": 3}),
     ("hopper/wgmma", {"dtype": "tf32"}),
     ("hopper/ring", {"dtype": "e5m2", "b_dtype": "e4m3", "n_tile": 48}),
     ("hopper/persistent", {"dtype": "e4m3", "n_tile": 64, "slots": 4}),
@@ -90,6 +95,65 @@ def test_the_ptx_is_small_and_clean(name: str, choices: dict[str, Any]) -> None:
     assert check(text) == []
     cubin = assemble(text)
     assert (cubin.spill_stores, cubin.spill_loads, cubin.warnings) == (0, 0, [])
+
+
+_COMBINED: dict[str, Any] = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu"}
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        # fp32 rows through shared memory, with as many columns as there are
+        ("blackwell/pipelined", {"c_dtype": "f32", "stages": 2}),
+        ("blackwell/clc", {"c_dtype": "f32", "chunk": 128, "chunk_buffers": 1, "stages": 2}),
+        ("blackwell/tilus-clc", {"dtype": "e4m3", "chunk": 256, "stages": 2}),
+        ("blackwell/pipelined", {"tmem_load": "32x32b"}),
+        # batches, and terms of the epilogue
+        ("blackwell/tilus-ring", {"cluster_n": 2, "batched": True, "chunk": 256, "panel": 13}),
+        ("blackwell/clc", {"c_dtype": "f16", "n_tile": 64, "chunk": 64, "batched": True, "order": "hilbert"}),
+        ("blackwell/tilus-tma", {"bias": "bf16", "source": "f16", "a_major": "mn", "tmem_load": "16x256b",
+                                 "batched": True, "stages": 3}),
+        ("blackwell/pipelined", {"n_tile": 64, "stages": 2, "a_major": "mn", "order": "hilbert", "alpha": True,
+                                 "source": "bf16"}),
+        ("blackwell/panels", {"epilogue": "direct", "dtype": "e4m3", "c_dtype": "bf16", "n_tile": 48, "stages": 2,
+                              "a_major": "mn", "source": "bf16", "bias": "f16", "activation": "silu", "batched": True}),
+        # the longest texts
+        ("blackwell/panels", {**_COMBINED, "batched": True, "dtype": "e4m3", "c_dtype": "f32", "panel": 3}),
+        ("blackwell/mxfp8-wide-stores", {"c_dtype": "bf16", "alpha": True, "scheduler": "clc", "phases": "local"}),
+        ("hopper/specialized", {"split_k": 8, "panel": 15}),
+        ("hopper/gemv", {"vectors": 4, "dtype": "f16"}),
+        ("hopper/gemv", {"vectors": 4, "warp_rows": 4, "dtype": "f16"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_ptx_of_other_options_is_small_and_clean(name: str, choices: dict[str, Any]) -> None:
+    test_the_ptx_is_small_and_clean(name, choices)
+
+
+def test_a_random_config_is_right_or_says_why_not() -> None:
+    """Each takes some options of any rung at their first, last or a random value."""
+    random, right = Random(20), 0
+    while right < 20:
+        entry = random.choice(list(kernels().values()))
+        described = entry.described()
+        choices = {name: _value(random, described[name]) for name in random.sample(sorted(described), 3)}
+        stages = {"stages": 2} if "stages" in described else {}
+        try:
+            plan = entry.plan(**{**stages, **choices})
+            result = run_gemm(ptxgen.Emulator(plan.target, "random", seed=right), plan, 129, 96, 128, seed=right)
+        except PlanError:
+            continue
+        assert result.ok, f"{entry.name} {choices}\n{result.summary()}"
+        assert not result.launch.findings, f"{entry.name} {choices}\n{result.summary()}"
+        assert len(plan.text.encode()) < 60_000, f"{entry.name} {choices}"
+        right += 1
+
+
+def _value(random: Random, option: dict[str, Any]) -> Any:
+    if "choices" in option:
+        return random.choice(option["choices"])
+    first, last, step = option["range"]
+    return random.choice((first, last, random.randrange(first, last + 1, step)))
 
 
 def test_a_rung_is_at_most_ten_lines_and_says_who_chose_what() -> None:
@@ -129,6 +193,8 @@ def test_a_ladder_outside_the_package(tmp_path: Path) -> None:
     (tmp_path / "ladder.toml").write_text(LADDER)
     name = f"{tmp_path}#two-stages"
     assert find(name).defaults["stages"] == 2
+    (tmp_path / "ladder.toml").write_text(LADDER.replace("blackwell/overlapped", "modular-k7"))
+    assert find(name).parent == "blackwell/overlapped"
     require_right(name, (130, 70, 200), "late", 0, None)
 
 
@@ -146,11 +212,18 @@ def test_a_template_outside_the_package(tmp_path: Path) -> None:
     ("ladder", "words"),
     [
         ("x", "cannot read .*ladder.toml: "),
-        ("[[rung]]\nname = 'a'\nsteps = 3", "the rung a has steps; a rung takes article, from, id, large, name,"),
-        ("[[rung]]\nid = 'a'", "a rung has no name"),
+        ("[[rung]]\nname = 'a'\nsteps = 3", "the rung a has steps; it takes article, from, id, large, name,"),
+        ("[[rung]]\nid = 'a'", "the rung 1 has no name"),
+        ("[[rungs]]\nname = 'a'", "the file has rungs; it takes rung, templates"),
+        ("[rung]\nname = 'a'", r"rung of the file must be a list: write \[\[rung\]\]"),
+        ("rung = ['a']", "the rung 1 must be a table of article, from,"),
+        ("[[rung]]\nname = 'a'\nset = 'stages=2'", "set of the rung a must be a table"),
+        ("[[rung]]\nname = 'a'\nfrom = ['blackwell/pair']", "from of the rung a must be text"),
+        ("templates.x.option = []", r"\[templates.'x'\] has option; it takes design, options, set, target"),
+        ("[[rung]]\nname = 'a'\nfrom = 'blackwell/pair'\n[[rung]]\nname = 'a'", "two rungs have the name a"),
         ("[[rung]]\nname = 'a'\nfrom = 'b'", "a comes from 'b', which there is not before it"),
         ("[[rung]]\nname = 'a'", "a must name a template, or the rung that it comes from"),
-        ("[[rung]]\nname = 'a'\nfrom = 'modular-k5'", "a comes from 'modular-k5', which there is not"),
+        ("[[rung]]\nname = 'a'\nfrom = 'b'\n[[rung]]\nname = 'b'\nfrom = 'a'", "a comes from 'b', which there is not"),
         ("[[rung]]\nname = 'a'\nfrom = 'blackwell/pair'\nset = { x = 1 }", "a sets x, which .*serial.ptx.j2 has not"),
         ("[[rung]]\nname = 'b'\nfrom = 'blackwell/pair'", "ladder.toml has no rung 'a'; it has: b"),
     ],

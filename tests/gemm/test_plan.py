@@ -68,6 +68,11 @@ def test_what_does_not_fit_is_told_with_the_sum() -> None:
         ("modular-k8", {"stages": 7},
          "needs 245972 bytes of shared memory (a 7 x 16384 + b 7 x 16384 + c 2 x 8192 + response 2 x 16 + "),
         ("modular-k8", {"stages": 25}, "stages must be 1 to 24, not 25"),
+        ("modular-k8", {"b_dtype": "f16"}, "no MMA multiplies bf16 by f16"),
+        ("modular-k8", {"scheduler": "stream"}, "scheduler must be grid, static or clc, not stream"),
+        ("hopper-5", {"scheduler": "clc"}, "scheduler must be grid, static or stream, not clc"),
+        ("hopper-3", {"stages": 1}, "stages must be at least 2: the consumers release a stage once the wgmmas"),
+        ("hopper-5", {"stages": 1, "dtype": "e4m3", "n_tile": 64}, "stages must be at least 2: the consumers"),
     ],
 )  # fmt: skip
 def test_configs_that_have_no_plan(name: str, choices: dict[str, Any], words: str) -> None:
