@@ -47,7 +47,7 @@ SENTENCES = [
     ([*RUN, "--beta", "2"], "--beta is for a kernel that takes it: add --set source=f32"),
     ([*RUN, "--set", "alpha=true", "--alpha", "nan"], "alpha must be a finite number of fp32, not nan"),
     ([*RUN, "--set", "alpha=true", "--alpha", "1e300"], "alpha must be a finite number of fp32, not 1e+300"),
-    ([*RUN, "--set", "source=s32", "--dtype", "s8", "--beta", "-inf"], "beta must be a finite number of fp32, not -inf"),
+    ([*RUN, "--set", "source=bf16", "--beta", "-inf"], "beta must be a finite number of fp32, not -inf"),
     ([*RUN, "--schedules", "-1"], "--schedules must be 1 or more, not -1"),
     ([*RUN, "--schedules", "3", "--device", "gpu"], "--schedules is for the emulator: a GPU decides for itself when "
      "work completes"),
