@@ -75,6 +75,8 @@ class Template:
     def render(self, *, target: str, version: str, locations: bool = True, **values: Any) -> str:
         """The PTX for a target (`sm_100a`) and PTX ISA version (`8.6`), checked. Raises TemplateError."""
         rendered = self.rendered(locations=locations, target=target, version=version, **values)
+        if not rendered.origins:
+            raise TemplateError(self.name, 0, "the template has no PTX")
         from ptxgen.instr.model.check import check
         from ptxgen.syntax import PtxSyntaxError, parse
 
@@ -83,9 +85,10 @@ class Template:
         except PtxSyntaxError as error:
             problems = [(error.line, f"expected {error.expected}, found {error.found}")]
         for line, message in problems:
-            origin = rendered.origins[line - 1] or (self.name, 0)
-            shown = rendered.text.splitlines()[line - 1].strip()
-            raise TemplateError(*origin, f"{message}\n  {shown}", rendered.callers[line - 1])
+            last = min(line, len(rendered.origins)) - 1  # an error at the end is one line further down
+            origin = rendered.origins[last] or (self.name, 0)
+            shown = rendered.text.splitlines()[last].strip()
+            raise TemplateError(*origin, f"{message}\n  {shown}", rendered.callers[last])
         return rendered.text
 
     def rendered(self, *, locations: bool = True, **values: Any) -> Rendered:
@@ -100,7 +103,8 @@ class Template:
             where = _template_frames(error, folders)
             if not where:
                 raise
-            raise TemplateError(*where[0], str(error), where[1:]) from error
+            words = error.args[0] if isinstance(error, KeyError) and error.args else error  # whose str has quotes
+            raise TemplateError(*where[0], str(words), where[1:]) from error
         return _finished(text, locations)
 
 

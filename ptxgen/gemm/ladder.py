@@ -213,5 +213,5 @@ def find_in(folder: Path, rung: str) -> KernelEntry:
         raise PlanError(f"there is no {path}; a folder with kernels has a {_LADDER}")
     found = read_ladder(path, kernels(), folder)
     if rung not in found:
-        raise PlanError(f"{path} has no rung {rung!r}; it has: {', '.join(found)}")
+        raise PlanError(f"{path} has no rung {rung!r}; it has: {', '.join(found) or 'none'}")
     return found[rung]

@@ -259,7 +259,11 @@ class GemmPlan:
         return self.scales[0].type.kind if self.scales else self.a.type.kind
 
     def pipeline(self, name: str) -> Pipeline:
-        return next(each for each in self.pipelines if each.name == name)
+        """A pipeline by name; KeyError that lists the names if there is none."""
+        for each in self.pipelines:
+            if each.name == name:
+                return each
+        raise KeyError(f"no pipeline {name!r}; there are {', '.join(each.name for each in self.pipelines)}")
 
     def offset(self, name: str) -> int:
         """Where a region of shared memory starts, in bytes."""

@@ -251,6 +251,28 @@ def test_a_missing_template_says_what_may_be_meant(tmp_path: Path) -> None:
         build(tmp_path, '{% import "kernl.ptx.j2" as kernel %}')
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", r"^k\.ptx\.j2: the template has no PTX$"),
+        ("## only a comment\n", r"^k\.ptx\.j2: the template has no PTX$"),
+        (
+            ".version 8.6\n.target sm_90\n.address_size 64\n.entry k()\n{\n    ret;\n",
+            r"^k\.ptx\.j2:6: expected .*the end of the text",
+        ),
+        ("{{ values.place('x') }}\n", r"^k\.ptx\.j2:1: no y$"),
+    ],
+)
+def test_a_text_without_an_end_is_an_error_of_the_template(tmp_path: Path, text: str, words: str) -> None:
+    class Values:
+        def place(self, name: str) -> None:
+            raise KeyError("no y")
+
+    (tmp_path / "k.ptx.j2").write_text(text)
+    with pytest.raises(TemplateError, match=words):
+        Template("k.ptx.j2", tmp_path).render(target="sm_90", version="8.6", values=Values())
+
+
 @pytest.mark.parametrize("body", ["    bar.sync {{ stagse }};", "{% for i in range(stagse) %}\n{% endfor %}"])
 def test_an_undefined_name_says_what_may_be_meant_without_the_traceback_of_jinja(tmp_path: Path, body: str) -> None:
     with pytest.raises(TemplateError, match=r"k\.ptx\.j2:\d+: 'stagse' is undefined; did you mean stages\?$") as caught:

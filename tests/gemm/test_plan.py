@@ -35,6 +35,8 @@ def test_regions_follow_each_other_on_their_alignment() -> None:
     assert (shared.bytes, shared.alignment, shared.offset("y")) == (1056, 1024, 1024)
     with pytest.raises(KeyError, match="no region 'w'; there are x, y, z"):
         shared.offset("w")
+    with pytest.raises(KeyError, match="no pipeline 'abc'; there are ab, acc"):
+        plan(KERNEL).pipeline("abc")
 
 
 def test_what_does_not_fit_is_told_with_the_sum() -> None:
