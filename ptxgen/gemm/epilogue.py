@@ -34,6 +34,7 @@ class Epilogue:
 
     Where two accumulators share `overlap` columns, a thread reads these first, `part` columns at once, and releases
     them; only then does it store. Direct stores have `store_bytes`, and `cache` says what they do in the L1.
+    In block-scaled kernels a part is whole chunks.
     """
 
     c_type: str
@@ -93,7 +94,8 @@ class Epilogue:
         widest = chunk if tma else _BATCH
         if combination.present:
             widest = min(widest, _BATCH if tma and narrow else _BATCH // 2)
-        columns = chunk_columns(accumulator.n, widest, overlap)
+        part = _part(accumulator.n, overlap) if isinstance(accumulator, Accumulator) and accumulator.scales else 0
+        columns = chunk_columns(accumulator.n, widest, part)
         rows = accumulator.rows_per_warp
         return cls(
             c_type,
@@ -125,7 +127,7 @@ class Epilogue:
     @property
     def part(self) -> int:
         """Columns that a thread reads before it stores any of them."""
-        columns = gcd(self.overlap, self.n_tile) if self.overlap else gcd(_BATCH, self.n_tile)
+        columns = _part(self.n_tile, self.overlap)
         # A guarded store of less than 32 bits takes a conversion, too: with more columns the text would be too long.
         return columns if self.tma or self.c_bytes == 4 else gcd(columns, _NARROW_PART)
 
@@ -260,8 +262,18 @@ class Epilogue:
         )
 
 
-def chunk_columns(n: int, widest: int, overlap: int = 0) -> int:
-    """Columns of a chunk of an N tile: at most `widest`; where N is no multiple of 16, the most that divide it."""
+def _part(n: int, overlap: int) -> int:
+    """What one tcgen05.ld 32x32b reads of an N tile: the most columns, a power of two, of which N and overlap are
+    multiples."""
+    shared = gcd(overlap or _BATCH, n)
+    return shared & -shared
+
+
+def chunk_columns(n: int, widest: int, part: int = 0) -> int:
+    """Columns of a chunk of an N tile: at most `widest`, and a divisor of `part` if there is one.
+
+    Where N is no multiple of 16, the most that divide it.
+    """
     if n % 16 == 0:
-        return gcd(gcd(widest, overlap), n)
+        return gcd(gcd(widest, part), n)
     return max(columns for columns in range(8, widest + 1, 8) if n % columns == 0)
