@@ -63,6 +63,8 @@ _NONE8, _NONE16 = -60, -2000
 _NEVER8, _NEVER16 = -40, -1000
 #: Sums are made in .f32 where exponents of addends are within these: then nothing over- or underflows.
 _LEAST, _MOST = -101, 125
+#: The exponent of the largest number of .f32: scaled elements may be beyond it.
+_LARGEST = 127
 #: In .f64 this is below all exponents.
 _LEAST_WIDE = -600
 #: Elements of D that are summed at a time: what is in hand then stays in the cache.
@@ -157,9 +159,10 @@ def _within(c: Values) -> bool:
 
 
 def _moderate(x: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether products with these exponents can be summed in .f32."""
+    """Whether factors with these exponents are numbers of .f32, and their products can be summed in it."""
     least = sum(int(each.min(where=each > _NEVER16, initial=1000)) for each in (x, y))
-    return least >= _LEAST and int(x.max()) + int(y.max()) <= _MOST
+    most = [int(each.max()) for each in (x, y)]
+    return least >= _LEAST and sum(most) <= _MOST and max(most) <= _LARGEST
 
 
 def _special(a: NDArray[Any], b: NDArray[Any], c: Values, columns: NDArray[np.int64] | None) -> NDArray[Any]:

@@ -62,15 +62,19 @@ def test_largest_addends() -> None:
     assert (found == 32 * 65504.0**2).all()
 
 
-@pytest.mark.parametrize("low", [100, 1])
-def test_scales(low: int) -> None:
+@pytest.mark.parametrize(
+    ("of_a", "of_b"),
+    # Last: scaled elements of A are beyond .f32, and the products are usual numbers.
+    [((100, 155), (100, 155)), ((1, 254), (1, 254)), ((248, 255), (0, 100)), ((0, 30), (225, 255))],
+)
+def test_scales(of_a: tuple[int, int], of_b: tuple[int, int]) -> None:
     """Powers of two for blocks of K are those of the products."""
-    rng = np.random.default_rng(low)
+    rng = np.random.default_rng(of_a[0])
     a, b = (sums.lines("e4m3", (rows, 32), rng, negated=False) for rows in (32, 16))
     a, b = (np.where(np.isnan(each), 0.0, each) for each in (a, b))
     scales = (
-        np.exp2(rng.integers(low, 255 - low, (32, 1)) - 127.0),
-        np.exp2(rng.integers(low, 255 - low, (16, 1)) - 127.0),
+        np.exp2(rng.integers(*of_a, (32, 1)) - 127.0),
+        np.exp2(rng.integers(*of_b, (16, 1)) - 127.0),
     )
     c = (a * scales[0]) @ (b * scales[1]).T * 2.0 ** rng.integers(-20, 21, (32, 16))
     c = np.where(np.abs(c) < 2.0**127, c, 0.0).astype(np.float32)
