@@ -223,9 +223,13 @@ class Estimate:
 
     @property
     def _row_bytes(self) -> tuple[int, int]:
-        plan = self.plan
-        scales = self.k // plan.scales[0].type.block if plan.scales else 0
+        plan, scales = self.plan, self._row_scales
         return self.k * plan.a.type.bits // 8 + scales, self.k * plan.b.type.bits // 8 + scales
+
+    @property
+    def _row_scales(self) -> int:
+        """Scales of a row of A or B, a byte each."""
+        return self.k // self.plan.scales[0].type.block if self.plan.scales else 0
 
     @property
     def _operand_bytes(self) -> int:
@@ -240,7 +244,10 @@ class Estimate:
 
     @cached_property
     def l2_bytes(self) -> int:
-        return l2_load_bytes(self.plan.scheduler, self.m, self.n, self._row_bytes) + self.c_bytes
+        plan, (a, b) = self.plan, self._row_bytes
+        if plan.scales and plan.config.cta_group == 2 and not plan.config.sfb_multicast:
+            b += self._row_scales  # both CTAs of a pair load the scales of B
+        return l2_load_bytes(plan.scheduler, self.m, self.n, (a, b)) + self.c_bytes
 
     @cached_property
     def hbm_bytes(self) -> int:

@@ -14,6 +14,7 @@ from ptxgen.descriptors.instruction import SCALED_KINDS
 from ptxgen.gemm.config import GemmConfig, as_text, values_of
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import Design, GemmPlan
+from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.types import OUTPUTS, PLAIN_INPUTS, QUANTIZED_OUTPUTS, SCALED_INPUTS
 
 _LADDER = "ladder.toml"
@@ -51,6 +52,11 @@ class KernelEntry:
     ours: str = ""
     folder: Path | None = None
     large: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def format(self) -> tuple[ScaledType, ScaledType] | None:
+        """A's and B's types with their scales, unless options change them; None without scales."""
+        return GemmConfig(**self.defaults).scaled
 
     def plan_for(self, m: int, n: int, k: int, **choices: Any) -> GemmPlan:
         """The plan for a problem: with the rung's choices for large ones, if it is. Raises PlanError."""

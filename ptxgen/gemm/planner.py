@@ -19,6 +19,8 @@ from ptxgen.timing import Machine
 
 #: The rung of each target whose options span the space.
 RUNGS = {"sm_100a": "blackwell/panels", "sm_90a": "hopper/overlapped"}
+#: The rung of each block-scaled format.
+FORMATS = {"mxfp8": "mxfp8-o11", "mxfp4": "mxfp4", "nvfp4": "nvfp4"}
 #: Options that are tried in all their values; `stages` as many as fit, `panel` and `order` as take the least time.
 AXES = ("m_tile", "n_tile", "cta_group", "cluster_m", "cluster_n", "consumers")
 PANELS = (1, 2, 4, 8, 16)
@@ -143,7 +145,7 @@ def plan_gemm(
     machine's for a problem of so many FLOP per byte.
 
     Those of a `kernel` by name or id, by default of the rung in `RUNGS`. Raises PlanError for sizes out of range,
-    options that the rung has not, a rung of another target, and where nothing fits.
+    options that the rung has not, a rung of another target, sizes that its types do not take, and where nothing fits.
     """
     for name, value in (("M", m), ("N", n), ("K", k)):
         if not 1 <= value <= LARGEST:
@@ -171,6 +173,7 @@ def plan_gemm(
     ]
     if not candidates:
         raise PlanError(f"no configuration of {entry.name} fits: {_refusal(entry, fixed)}")
+    candidates[0].plan.padded_problem(m, n, k)  # raises for sizes that the types do not take
     found: dict[tuple[object, ...], Estimate] = {}
     for each in candidates:
         known = found.get(_shape(each))

@@ -48,6 +48,9 @@ def test_block_scaled_tiles_are_multiples_of_32_and_move_scales() -> None:
     assert 0.06 < found.gain < 0.07
     assert found.shipped.config.order == "panels"
     assert plan_gemm(8192, 8192, 8192, B200, kernel="mxfp8-o11").shipped.config.order == "hilbert"
+    # Before the rung that multicasts them, both CTAs of a pair load the scales of B.
+    alone = plan_gemm(4096, 4096, 4096, B200, kernel="mxfp8-o3").shipped
+    assert alone.l2_bytes == found.shipped.l2_bytes + 16 * 4096 * 128
     nvfp4 = plan_gemm(4096, 4096, 4096, B200, kernel="nvfp4").shipped
     assert nvfp4.l2_bytes == 2 * 16 * 4096 * (2048 + 256) + 4 * 4096**2
     with pytest.raises(PlanError, match="hopper/ring is for sm_90a; NVIDIA B200 runs sm_100a"):

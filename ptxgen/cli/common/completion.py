@@ -64,6 +64,13 @@ def types(incomplete: str) -> list[str]:
     return [each for each in TYPES if each.startswith(incomplete)]
 
 
+def planned_types(incomplete: str) -> list[str]:
+    """Element types, and block-scaled formats, that begin so."""
+    from ptxgen.gemm.planner import FORMATS
+
+    return [*types(incomplete), *(each for each in FORMATS if each.startswith(incomplete))]
+
+
 def machines(incomplete: str) -> list[str]:
     """Machines of the performance model that begin so."""
     from ptxgen.timing import MACHINES

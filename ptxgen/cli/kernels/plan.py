@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptxgen.cli.common import completion
-from ptxgen.cli.common.options import CDType, DType, Settings, find_kernel, parse_settings
+from ptxgen.cli.common.options import CDType, Settings, find_kernel, parse_settings
 
 if TYPE_CHECKING:
     from ptxgen.gemm.estimate import Estimate
@@ -28,7 +28,16 @@ def plan(
     m: Annotated[int, typer.Argument(metavar="M", help="Rows of C.", show_default=False)],
     n: Annotated[int, typer.Argument(metavar="N", help="Columns of C.", show_default=False)],
     k: Annotated[int, typer.Argument(metavar="K", help="Length of the sums.", show_default=False)],
-    dtype: DType = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            "--dtype",
+            metavar="TYPE",
+            help="Short for --set dtype=TYPE; mxfp8, mxfp4 and nvfp4 are those of the kernels with scales.",
+            show_default=False,
+            autocompletion=completion.planned_types,
+        ),
+    ] = None,
     c_dtype: CDType = None,
     machine: Annotated[
         str,
@@ -58,11 +67,14 @@ def plan(
     Times are those of a simple model, for comparing configurations: see docs/plan.md.
     """
     from ptxgen.cli.errors import choose
-    from ptxgen.gemm.planner import RUNGS, plan_gemm
+    from ptxgen.gemm.planner import FORMATS, RUNGS, plan_gemm
     from ptxgen.timing import MACHINES
 
     chosen = MACHINES[choose("--machine", machine, list(MACHINES))]
-    rung = kernel or RUNGS[chosen.target]
+    rung = kernel or FORMATS.get(dtype or "") or RUNGS[chosen.target]
+    if dtype in FORMATS:
+        _require_format(rung, dtype)
+        dtype = None
     fixed = parse_settings(find_kernel(rung), rung, settings, dtype, c_dtype)
     found = plan_gemm(m, n, k, chosen, count=count, clock=clock, fixed=fixed, kernel=rung)
     if as_json:
@@ -71,6 +83,15 @@ def plan(
         print(json.dumps(_as_dict(found, (m, n, k)), indent=2))
         return
     _print(found, (m, n, k), sources)
+
+
+def _require_format(rung: str, name: str) -> None:
+    """Raises InputError for a kernel whose operands are not of a block-scaled format."""
+    from ptxgen.cli.errors import InputError
+    from ptxgen.gemm.planner import FORMATS
+
+    if find_kernel(rung).format != find_kernel(FORMATS[name]).format:
+        raise InputError(f"--dtype {name} takes a kernel such as {FORMATS[name]}, not {rung}")
 
 
 def row(each: Estimate) -> tuple[str, ...]:

@@ -27,6 +27,13 @@ def test_the_open_problem_of_the_mxfp8_article(cli: Cli) -> None:
     assert max(map(len, outcome.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(("dtype", "rung"), [("mxfp8", "mxfp8-o11"), ("mxfp4", "mxfp4"), ("nvfp4", "nvfp4")])
+def test_a_block_scaled_format_names_its_kernel(cli: Cli, dtype: str, rung: str) -> None:
+    found = json.loads(cli("plan", 4096, 4096, 4096, "--dtype", dtype, "--count", 1, "--json").out)
+    assert found == json.loads(cli("plan", 4096, 4096, 4096, "--kernel", rung, "--count", 1, "--json").out)
+    assert cli("plan", 64, 64, 64, "--dtype", dtype, "--kernel", rung, "--count", 1).code == 0
+
+
 @pytest.mark.parametrize("columns", [30, 60, 79, 80, 110])
 def test_no_number_is_cut(cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -104,6 +111,14 @@ def test_sources_are_shown(cli: Cli) -> None:
         (("64", "64", "64", "--clock", "nan"), "the clock must be 100 to 10000 MHz, not nan"),
         (("64", "64", "64", "--count", "0"), "the planner lists 1 configuration or more, not 0"),
         (("64", "64", "x"), "invalid value for 'K'"),
+        (("256", "256", "72", "--kernel", "mxfp8-o11"), "K must be a multiple of 32, the block of e4m3 with ue8m0"),
+        (("256", "256", "72", "--dtype", "nvfp4"), "K must be a multiple of 16, the block of e2m1 with ue4m3 scales"),
+        (("256", "133", "64", "--kernel", "mxfp8-quantizing"), "N must be a multiple of 32, the columns of a scale"),
+        (("64", "64", "64", "--dtype", "mxfp8", "--machine", "h200"), "blackwell/mxfp8-overlap64 is for sm_100a"),
+        (
+            ("64", "64", "64", "--dtype", "mxfp4", "--kernel", "nvfp4"),
+            "--dtype mxfp4 takes a kernel such as mxfp4, not nvfp4",
+        ),
         (("64", "64"), "missing argument 'K'"),
     ],
 )
