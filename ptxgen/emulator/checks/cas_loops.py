@@ -3,6 +3,9 @@
 `assumed = *address; do old = atomicCAS(address, assumed, assumed + value); while (old != assumed)`: the load races by
 the manual's words (8.7), yet its value counts only where the compare-and-swap finds it in memory. nvcc compiles the
 CUDA programming guide's example to a weak load, and so does LLVM lower atomic operations that it has to build.
+
+The value may also decide that no swap is needed: `while (value > old)` around it is how Warp and others build the
+maximum of floats. The decision is that of the moment of the load, which nothing orders with the other accesses anyway.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ _RULE = (
     "The load is weak and the other access is strong, so they race; but its value only feeds the compare and the new "
     "value of the atom.cas of line {line}, which checks it"
 )
+
+#: A branch around a swap skips fewer blocks than these.
+_FEW = 16
 
 STRONG_LOAD = "make the load strong: ld.relaxed with the scope of the atom.cas"
 
@@ -71,10 +77,10 @@ class CasLoops(Observer):
                     if _address(operation) != address or not _compares(operation, held):
                         return None
                     line, held = operation.statement.line, frozenset[int]()
-                elif used and not (operation.use.lanewise and operation.kind == "plain"):
-                    return None
-                elif used:
+                elif used and _is_plain(operation):
                     held |= operation.writes
+                elif used and not (_is_branch(operation) and self._only_skips_swaps(rank, address)):
+                    return None
                 elif operation.guard is None:
                     held -= operation.writes
                 if not held:
@@ -84,6 +90,42 @@ class CasLoops(Observer):
                     seen.add(state)
                     todo.append(state)
         return line
+
+    def _only_skips_swaps(self, rank: int, address: Operand) -> bool:
+        """Whether the branch at the end of a block decides nothing but whether swaps at an address are tried: its paths
+        join again, and until then do no more than that, nor leave values for what comes after.
+        """
+        reached = self._walk(rank, None, address)
+        return any(self._is_bypass(self._walk(rank, join, address), join, address) for join in sorted(reached))
+
+    def _walk(self, rank: int, join: int | None, address: Operand) -> set[int]:
+        """The blocks between a branch and a block where its paths may join; without one, up to those that do more."""
+        found: set[int] = set()
+        todo = self._successors(rank)
+        while todo and len(found) < _FEW:
+            if (block := todo.pop()) not in found and block != join:
+                found.add(block)
+                todo += self._successors(block) if self._is_harmless(block, address) else ()
+        return found
+
+    def _is_bypass(self, blocks: set[int], join: int, address: Operand) -> bool:
+        if len(blocks) >= _FEW or not all(self._is_harmless(block, address) for block in blocks):
+            return False
+        inside = [operation for block in blocks for operation in self._blocks[block].operations]
+        left = frozenset[int]().union(*(operation.writes for operation in inside))
+        return any(map(_is_swap, inside)) and all(
+            left.isdisjoint(operation.reads | operation.guard_reads)
+            for block, each in enumerate(self._blocks)
+            if block not in blocks
+            for operation in each.operations
+        )
+
+    def _is_harmless(self, block: int, address: Operand) -> bool:
+        """Whether a block only computes, branches, and swaps at an address."""
+        return all(
+            _is_plain(operation) or _is_branch(operation) or (_is_swap(operation) and _address(operation) == address)
+            for operation in self._blocks[block].operations
+        )
 
     @property
     def _blocks(self) -> Sequence[Block]:
@@ -101,6 +143,14 @@ def _is_strong(load: Operation) -> bool:
     return not {".volatile", ".relaxed", ".acquire", ".mmio"}.isdisjoint(
         load.statement.opcode.replace(".", " .").split()
     )
+
+
+def _is_plain(operation: Operation) -> bool:
+    return operation.use.lanewise and operation.kind == "plain"
+
+
+def _is_branch(operation: Operation) -> bool:
+    return operation.traits is not None and operation.traits.control == "branch"
 
 
 def _is_swap(operation: Operation) -> bool:

@@ -59,7 +59,7 @@ GLOBAL_RACE = _check(
     "votes order nothing. A weak store over a flag that other CTAs poll races with their loads. It is advice where two "
     "copies store the same bytes, as by a consumer that a compiler duplicates, and for a weak load whose value only "
     "feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in the CUDA programming "
-    "guide), beside other atomics.",
+    "guide), or decides that none is needed (the maximum of floats in Warp), beside other atomics.",
     fix="a barrier within the CTA or cluster; between CTAs st.release or red.release by the writer and ld.acquire by "
     "the reader",
     example="st.global.u32 [%data], %value;      // by one warp\n"

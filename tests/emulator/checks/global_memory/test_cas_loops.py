@@ -15,7 +15,9 @@ LOOP = """
     .reg .b64 %old, %new, %seen;
     .reg .f64 %f;
     .reg .b32 %t;
-    .reg .pred %p, %first;
+    .reg .pred %p, %q, %first;
+    .reg .b64 %kept;
+    mov.b64 %kept, 6;
     mov.u32 %t, %tid.x;
     setp.eq.u32 %first, %t, 0;
     {before}
@@ -30,6 +32,31 @@ LOOP:
     mov.u64 %old, %seen;
     @%p bra LOOP;
     {after}
+    ret;
+"""
+KEEP = "st.global.u64 [%out0+24], %kept;"
+#: The maximum of %lane and what is there, as Warp's atomic_max has it for floats.
+MAXIMUM = """
+    .reg .f32 %old, %new, %seen;
+    .reg .b32 %t, %count;
+    .reg .pred %p, %again;
+    mov.u32 %t, %tid.x;
+    mov.u32 %count, 0;
+AGAIN:
+    cvt.rn.f32.u32 %new, %t;
+    ld.global.f32 %old, [%out0];
+LOOP:
+    max.f32 %new, %new, %old;
+    setp.eq.f32 %p, %old, %new;
+    @%p bra OVER;
+    atom.relaxed.gpu.global.cas.b32 %seen, [%out0], %old, %new;
+    setp.ne.b32 %p, %old, %seen;
+    mov.b32 %old, %seen;
+    @%p bra LOOP;
+OVER:
+    add.u32 %count, %count, 1;
+    setp.lt.u32 %again, %count, 2;
+    @%again bra AGAIN;
     ret;
 """
 
@@ -53,6 +80,12 @@ def test_the_value_only_feeds_the_swap(schedule: Any) -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_value_may_decide_that_no_swap_is_needed(schedule: Any) -> None:
+    report, (found,) = launch(MAXIMUM, [np.zeros(1, np.float32)], grid=2, block=64, schedule=schedule)
+    assert (report.status, set(codes(report)), found[0]) == ("ok", {"global-race"}, 63), report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_shared_memory(schedule: Any) -> None:
     report, _ = run(schedule, space="shared", address="sum", before="@%first st.shared.u64 [sum], 0; bar.sync 0;")
     assert (report.status, codes(report)) == ("ok", ["shared-race"]), report.summary()
@@ -63,10 +96,11 @@ def test_shared_memory(schedule: Any) -> None:
     "change",
     [
         {"between": "st.global.u64 [%out0+8], %old;"},
-        {"between": "setp.gt.s64 %p, %old, 5; @%p bra OVER;", "after": "OVER:"},
+        {"between": "setp.gt.s64 %p, %old, 5; @%p bra OVER;", "after": "st.global.u64 [%out0+16], %old; OVER:"},
+        {"between": "setp.gt.s64 %q, %old, 5; @%q bra OVER; mov.b64 %kept, 7;", "after": "OVER: " + KEEP},
         {"between": "@%first bra LAST;", "after": "LAST: st.global.u64 [%out0+16], %old;"},
     ],
-    ids=["stored", "decides", "left without a swap"],
+    ids=["stored", "decides on a store", "decides on a value", "left without a swap"],
 )
 def test_values_that_go_elsewhere(change: dict[str, str], schedule: Any) -> None:
     """The same load is a race where anything but the swap uses its value."""
