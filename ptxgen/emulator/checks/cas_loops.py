@@ -10,13 +10,14 @@ maximum of floats. The decision is that of the moment of the load, which nothing
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.observer import Observer
-from ptxgen.syntax import Address, Name, Operand
+from ptxgen.syntax import Address, Immediate, Name
 
 if TYPE_CHECKING:
     from ptxgen.emulator.load.program import Block, Operation, Program
@@ -26,6 +27,9 @@ _RULE = (
     "The load is weak and the other access is strong, so they race; but its value only feeds the compare and the new "
     "value of the atom.cas of line {line}, which checks it"
 )
+
+#: What is accessed: a register or a name, and an offset. The register may change in between, which compilers do not do.
+Place = tuple[object, int]
 
 #: A branch around a swap skips fewer blocks than these.
 _FEW = 16
@@ -64,7 +68,7 @@ class CasLoops(Observer):
 
     def _swap(self, load: Operation, rank: int, index: int) -> int | None:
         """The line of the atom.cas that alone uses what is loaded; None if anything else does."""
-        address, line = _address(load), None
+        address, line = self._place(load), None
         if address is None or _is_strong(load):
             return None
         todo = [(rank, index + 1, load.writes)]
@@ -74,7 +78,7 @@ class CasLoops(Observer):
             for operation in self._blocks[rank].operations[index:]:
                 used = held & (operation.reads | operation.guard_reads)
                 if used and _is_swap(operation):
-                    if _address(operation) != address or not _compares(operation, held):
+                    if self._place(operation) != address or not _compares(operation, held):
                         return None
                     line, held = operation.statement.line, frozenset[int]()
                 elif used and _is_plain(operation):
@@ -91,14 +95,14 @@ class CasLoops(Observer):
                     todo.append(state)
         return line
 
-    def _only_skips_swaps(self, rank: int, address: Operand) -> bool:
+    def _only_skips_swaps(self, rank: int, address: Place) -> bool:
         """Whether the branch at the end of a block decides nothing but whether swaps at an address are tried: its paths
         join again, and until then do no more than that, nor leave values for what comes after.
         """
         reached = self._walk(rank, None, address)
         return any(self._is_bypass(self._walk(rank, join, address), join, address) for join in sorted(reached))
 
-    def _walk(self, rank: int, join: int | None, address: Operand) -> set[int]:
+    def _walk(self, rank: int, join: int | None, address: Place) -> set[int]:
         """The blocks between a branch and a block where its paths may join; without one, up to those that do more."""
         found: set[int] = set()
         todo = self._successors(rank)
@@ -108,7 +112,7 @@ class CasLoops(Observer):
                 todo += self._successors(block) if self._is_harmless(block, address) else ()
         return found
 
-    def _is_bypass(self, blocks: set[int], join: int, address: Operand) -> bool:
+    def _is_bypass(self, blocks: set[int], join: int, address: Place) -> bool:
         if len(blocks) >= _FEW or not all(self._is_harmless(block, address) for block in blocks):
             return False
         inside = [operation for block in blocks for operation in self._blocks[block].operations]
@@ -120,12 +124,34 @@ class CasLoops(Observer):
             for operation in each.operations
         )
 
-    def _is_harmless(self, block: int, address: Operand) -> bool:
+    def _is_harmless(self, block: int, address: Place) -> bool:
         """Whether a block only computes, branches, and swaps at an address."""
         return all(
-            _is_plain(operation) or _is_branch(operation) or (_is_swap(operation) and _address(operation) == address)
+            _is_plain(operation) or _is_branch(operation) or (_is_swap(operation) and self._place(operation) == address)
             for operation in self._blocks[block].operations
         )
+
+    def _place(self, operation: Operation) -> Place | None:
+        """What a load or an atomic operation accesses."""
+        address = next((each for each in operation.statement.operands if isinstance(each, Address)), None)
+        if address is None or not isinstance(address.base, Name):
+            return (address, 0) if address is not None else None
+        base, offset = operation.names(address.base.text), address.offset
+        while isinstance(base, Register) and (made := self._definitions.get(base.index)) is not None:
+            base, offset = made[0], offset + made[1]
+        return base, offset
+
+    @cached_property
+    def _definitions(self) -> dict[int, tuple[Register, int]]:
+        """Of registers that are written once, as the sum of another and a number: these."""
+        found: dict[int, tuple[Register, int]] = {}
+        counts: Counter[int] = Counter()
+        for operation in (operation for block in self._blocks for operation in block.operations):
+            counts.update(operation.writes)
+            if (sum := _sum(operation)) is not None:
+                (register,) = operation.writes
+                found[register] = sum
+        return {register: sum for register, sum in found.items() if counts[register] == 1}
 
     @property
     def _blocks(self) -> Sequence[Block]:
@@ -158,9 +184,20 @@ def _is_swap(operation: Operation) -> bool:
     return opcode.startswith("atom.") and ".cas." in opcode
 
 
-def _address(operation: Operation) -> Operand | None:
-    """The address that a load or an atomic operation accesses."""
-    return next((each for each in operation.statement.operands if isinstance(each, Address)), None)
+def _sum(operation: Operation) -> tuple[Register, int] | None:
+    """The register and the number that an instruction adds, as far as that says where something is: 64 bits without a
+    guard, or the same address in another register.
+    """
+    name, *parts = operation.statement.opcode.split(".")
+    if operation.guard is not None or not parts or parts[-1] not in ("s64", "u64", "b64") or len(operation.writes) != 1:
+        return None
+    terms = operation.statement.operands[1:]
+    moves = name == "mov" or (name == "cvta" and "global" in parts)
+    if not isinstance(terms[0], Name) or not (moves or (name == "add" and isinstance(terms[1], Immediate))):
+        return None
+    register = operation.names(terms[0].text)
+    number = 0 if moves else int(terms[1].value)  # type: ignore[attr-defined]
+    return (register, number) if isinstance(register, Register) else None
 
 
 def _compares(swap: Operation, held: frozenset[int]) -> bool:

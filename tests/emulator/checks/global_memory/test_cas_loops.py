@@ -21,7 +21,7 @@ LOOP = """
     mov.u32 %t, %tid.x;
     setp.eq.u32 %first, %t, 0;
     {before}
-    ld.{space}.u64 %old, [{address}];
+    ld.{space}.u64 %old, [{load}];
     {between}
 LOOP:
     mov.b64 %f, %old;
@@ -64,7 +64,8 @@ OVER:
 def run(schedule: Any, **options: Any) -> Any:
     """(report, sum): 64 threads of each of two CTAs add 1."""
     text = {"before": "", "between": "", "after": "", "space": "global", "address": "%out0", "compare": "%old"}
-    body = LOOP.format(**{**text, **options})
+    text.update(options)
+    body = LOOP.format(**{"load": text["address"], **text})
     report, (found,) = launch(body, [np.zeros(4, np.float64)], grid=2, block=64, schedule=schedule)
     return report, float(found[0])
 
@@ -77,6 +78,26 @@ def test_the_value_only_feeds_the_swap(schedule: Any) -> None:
     assert finding.severity == "advice"
     assert "atom.cas of line" in finding.message
     assert "ld.relaxed" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "add.s64 %where, %out0, 0;",
+        "add.s64 %mid, %out0, 8; add.s64 %where, %mid, -8;",
+        "cvta.to.global.u64 %where, %out0;",
+    ],
+)
+def test_another_register_with_the_same_address(before: str) -> None:
+    """LLVM loads from [%rd5+28] and swaps at [%rd22], their sum."""
+    report, total = run("eager", before=f".reg .b64 %mid, %where; {before}", load="%out0", address="%where")
+    assert (report.status, codes(report), total) == ("ok", ["global-race"], 128), report.summary()
+
+
+def test_a_swap_at_another_address() -> None:
+    before = ".reg .b64 %where; add.s64 %where, %out0, 8;"
+    report, _ = run("eager", before=before, load="%out0", address="%where", after="red.global.add.u64 [%out0], 1;")
+    assert errors(report), report.summary()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -110,7 +131,7 @@ def test_values_that_go_elsewhere(change: dict[str, str], schedule: Any) -> None
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_strong_loads_are_clean(schedule: Any) -> None:
-    body = LOOP.format(before="", between="", after="", space="global", address="%out0", compare="%old")
+    body = LOOP.format(before="", between="", after="", space="global", load="%out0", address="%out0", compare="%old")
     body = body.replace("ld.global", "ld.relaxed.gpu.global")
     report, (found,) = launch(body, [np.zeros(4, np.float64)], grid=2, block=64, schedule=schedule)
     assert (report.status, codes(report), found[0]) == ("ok", [], 128), report.summary()
