@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -279,24 +280,30 @@ def _fitted(entry: KernelEntry, choices: Mapping[str, Any], most: int) -> GemmPl
         if more and "epilogue" in choices:
             continue
         chosen = {**choices, **more}
-        try:
-            if "stages" in chosen or "stages" not in entry.options:
-                return entry.unnamed(**chosen)
-            one = entry.unnamed(**chosen, stages=1)
-        except PlanError:
+        counts = (None,) if "stages" in chosen or "stages" not in entry.options else (1, 2)  # some kernels need two
+        plans = (_planned(entry, chosen, stages) for stages in counts)
+        least = next((plan for plan in plans if plan is not None), None)
+        if least is None:
             continue
-        for stages in range(min(most, 1 + (one.shared.limit - one.shared.bytes) // (one.a.bytes + one.b.bytes)), 1, -1):
-            try:
-                return entry.unnamed(**chosen, stages=stages)
-            except PlanError:
-                continue
-        return one
+        if counts == (None,):
+            return least
+        fewest, stage = least.config.stages, least.a.bytes + least.b.bytes
+        highest = min(most, fewest + (least.shared.limit - least.shared.bytes) // stage)
+        rings = (_planned(entry, chosen, stages) for stages in range(highest, fewest, -1))
+        return next((plan for plan in rings if plan is not None), least)
+    return None
+
+
+def _planned(entry: KernelEntry, choices: Mapping[str, Any], stages: int | None) -> GemmPlan | None:
+    """A plan, with so many stages unless the choices have them; None where it does not fit."""
+    with suppress(PlanError):
+        return entry.unnamed(**choices, **({} if stages is None else {"stages": stages}))
     return None
 
 
 def _refusal(entry: KernelEntry, choices: Mapping[str, Any]) -> str:
     try:
-        entry.plan(**{**({"stages": 1} if "stages" in entry.options else {}), **choices})
+        entry.plan(**{**({"stages": 2} if "stages" in entry.options else {}), **choices})
     except PlanError as error:
         return str(error)
     return "shared memory holds no stage of any tile"
