@@ -122,8 +122,10 @@ class Observer:
     def barrier_completes(self, slot: int, name: int, warps: list[int]) -> None:
         """All threads that a barrier expects have arrived; `warps` have waited there."""
 
-    def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
-        """All warps of each of these CTAs arrive at a barrier together, so that none has to wait."""
+    def ctas_synchronize(
+        self, slots: NDArray[np.int64], name: int, statement: Instruction, *, threads: int | None
+    ) -> None:
+        """All warps of each of these CTAs arrive at barrier `name` together, so that none has to wait."""
 
     def cluster_arrives(
         self, warp: int, lanes: Lanes, phase: int, statement: Statement, *, relaxed: bool, unwaited: bool

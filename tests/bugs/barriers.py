@@ -264,4 +264,100 @@ L:
 E:
 """,
     ),
+    Bug(
+        name="barrier-zero-by-a-pair-of-warps",
+        source=REBUILT,
+        what="two warps exchange data by bar.sync 0, 64, while the others may already be at the next __syncthreads",
+        code="barrier-shared",
+        also=("barrier-mismatch", "deadlock"),
+        ptx="""
+    setp.ge.u32 %p0, %warp, 2;
+    bar.sync 0;
+    @%p0 bra OTHERS;
+-    bar.sync 0, 64; // <--
++    bar.sync 1, 64;
+    bra JOIN;
+OTHERS:
+    add.u32 %r0, %warp, 1;
+JOIN:
+    bar.sync 0; // <--
+""",
+    ),
+    Bug(
+        name="threads-return-before-the-barrier",
+        source=REBUILT,
+        what="`if (i >= n) return;` at the top, __syncthreads below: the last threads never get there",
+        code="barrier-exited",
+        severity="advice",
+        ptx="""
+    setp.gt.u32 %p0, %thread, 100;
+-    @%p0 ret;
+    barrier.cta.sync.aligned 0; // <--
++    @%p0 ret;
+""",
+    ),
+    Bug(
+        name="reduction-barrier-by-a-part-of-each-warp",
+        source=REBUILT,
+        what="__syncthreads_or under a condition on the lane",
+        code="divergent-warp",
+        also=("deadlock",),
+        block=64,
+        ptx="""
+    setp.lt.u32 %p0, %lane, 20;
+    setp.eq.u32 %p1, %lane, 3;
+-    @%p0 bar.red.or.pred %p2, 0, %p1; // <--
++    bar.red.or.pred %p2, 0, %p1;
+    selp.u32 %r0, 1, 2, %p2;
+    @%thread0 st.global.u32 [%data], %r0;
+""",
+    ),
+    Bug(
+        name="barriers-of-a-switch",
+        source=REBUILT,
+        what="each case of a switch on the warp has a __syncthreads of its own",
+        code="barrier-sites",
+        ptx="""
+    .shared .align 16 .b8 words[512];
+    shl.b32 %r0, %thread, 2;
+    mov.u32 %r1, words;
+    add.u32 %r1, %r1, %r0;
+-    and.b32 %r2, %warp, 1;
++    and.b32 %r2, %cta, 1;
+CASES: .branchtargets EVEN, ODD;
+    brx.idx.uni %r2, CASES;
+EVEN:
+    st.shared.u32 [%r1], 5;
+    bar.sync 0; // <--
+    bra JOIN;
+ODD:
+    st.shared.u32 [%r1], 6;
+    bar.sync 0; // <--
+JOIN:
+    xor.b32 %r0, %r0, 128;
+    mov.u32 %r1, words;
+    add.u32 %r1, %r1, %r0;
+    ld.shared.u32 %r3, [%r1];
+""",
+    ),
+    Bug(
+        name="loop-with-a-barrier-and-other-trip-counts",
+        source=REBUILT,
+        what="odd warps run a loop with a __syncthreads once more than even ones",
+        code="barrier-sites",
+        also=("deadlock",),
+        ptx="""
+-    and.b32 %r2, %warp, 1;
+-    add.u32 %r2, %r2, 1;
++    mov.u32 %r2, 2;
+    mov.u32 %r3, 0;
+TRIP:
+    bar.sync 0; // <--
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p0, %r3, %r2;
+    @%p0 bra TRIP;
+    add.u32 %r3, %r3, 1;
+    bar.sync 0; // <--
+""",
+    ),
 ]

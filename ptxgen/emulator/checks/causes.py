@@ -21,3 +21,8 @@ def mbarrier(offset: int) -> Hashable:
 def wait(line: int) -> Hashable:
     """What goes wrong with the wait in a line."""
     return "wait", line
+
+
+def barrier(name: int) -> Hashable:
+    """What goes wrong with a barrier of CTAs, by its number."""
+    return "barrier", name

@@ -82,8 +82,9 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         transactions,
         strong,
         by_barriers,
-        order,
+        # Compares arrivals before they are ordered.
         BarrierUses(order, machine.present, machine.live, findings),
+        order,
         CtaBarrierClocks(order),
         cluster_barriers,
         wait_clocks,

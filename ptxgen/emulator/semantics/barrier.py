@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
@@ -39,6 +40,7 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
             f"{int(present.sum())} lanes reached it together",
             accesses=(access,),
             unless_deadlock=g.machine.idle,
+            cause=frozenset([causes.wait(statement.line)]),
         )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import line_list
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.state.cluster_barrier import ClusterBarrier, report_unwaited_arrival
 from ptxgen.emulator.state.group import Group
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.load.program import Block, Operation
@@ -99,7 +100,7 @@ class CtaBarriers:
     ) -> None:
         """Lanes arrive at barrier `name`. Except for `arrive` they wait at the block after it for the others."""
         machine = self._machine
-        if reduction.kind == "sync" and self._complete_at_once(group, name, threads):
+        if reduction.kind == "sync" and self._complete_at_once(group, name, threads, operation.statement):
             self._warps.move(group, block.following)
             return
         waits = reduction.kind != "arrive"
@@ -125,7 +126,7 @@ class CtaBarriers:
             self._try(key)  # warp by warp: those after the last expected one begin anew
         self._warps.refresh(group.indices)
 
-    def _complete_at_once(self, group: Group, name: int, threads: int | None) -> bool:
+    def _complete_at_once(self, group: Group, name: int, threads: int | None, statement: Instruction) -> bool:
         """Whether whole CTAs arrive together, so that no warp waits."""
         machine, warps, per_cta = self._machine, group.indices, self._machine.warps_per_cta
         if len(warps) % per_cta or threads not in (None, 32 * per_cta):
@@ -138,7 +139,7 @@ class CtaBarriers:
             return False
         if self.open and any((slot, name) in self.open for slot in slots.tolist()):
             return False
-        machine.events.ctas_synchronize(slots)
+        machine.events.ctas_synchronize(slots, name, statement, threads=threads)
         return True
 
     def _mismatch(self, warp: int, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
@@ -157,6 +158,7 @@ class CtaBarriers:
             summary=f"{accesses[0]} and {accesses[1]} arrive at barrier {name}",
             rule=rule,
             accesses=accesses,
+            cause=frozenset([causes.barrier(name)]),
         )
 
     def _try(self, key: tuple[int, int]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.registry import barriers
@@ -48,6 +49,18 @@ class BarrierUses(Observer):
             for key in [key for key in table if key[0] in slots]:
                 del table[key]
 
+    def ctas_synchronize(
+        self, slots: NDArray[np.int64], name: int, statement: Instruction, *, threads: int | None
+    ) -> None:
+        whole = threads is None and _is_aligned(statement)
+        for slot in slots.tolist() if self._before or whole else ():
+            first = slot * self._happens_before.warps
+            if before := self._before.pop((slot, name), None):
+                for warp in range(first, first + self._happens_before.warps):
+                    self._after(warp, name, before, statement)
+            if whole:
+                self._require_all(slot, name, statement, first)
+
     def barrier_arrives(
         self,
         slot: int,
@@ -64,8 +77,7 @@ class BarrierUses(Observer):
         if before is not None:
             self._after(warp, name, before, statement)
         now.clocks[warp], now.statements[warp] = self._happens_before.clock(warp), statement
-        aligned = statement.opcode.startswith("bar.") or ".aligned" in statement.opcode
-        if waits and threads is None and aligned:
+        if waits and threads is None and _is_aligned(statement):
             now.sites.setdefault(id(statement), (statement, warp))
 
     def barrier_completes(self, slot: int, name: int, warps: list[int]) -> None:
@@ -76,19 +88,20 @@ class BarrierUses(Observer):
             self._require_all(slot, name, *next(iter(now.sites.values())))
 
     def _require_all(self, slot: int, name: int, statement: Instruction, warp: int) -> None:
-        """Advise that whole warps have exited which a barrier of all threads may wait for."""
+        """Advise that threads have exited of which a barrier of all threads does not count."""
         per_cta = self._happens_before.warps
         warps = slice(slot * per_cta, (slot + 1) * per_cta)
-        gone = np.flatnonzero(self._live[warps].any(axis=1) & ~self._present[warps].any(axis=1))
-        if len(gone):
+        live, present = self._live[warps], self._present[warps]
+        gone = int(np.count_nonzero(live)) - int(np.count_nonzero(present))
+        if gone:
             waiter = self._findings.access("waiter", statement, warp)
             self._findings.report(
                 barriers.BARRIER_EXITED,
                 statement,
-                summary=f"{waiter} completes barrier {name} of all {int(self._live[warps].sum())} threads after "
-                f"{len(gone)} warps have exited",
+                summary=f"{waiter} completes barrier {name} of all {int(live.sum())} threads after {gone} of them have "
+                "exited",
                 accesses=(waiter,),
-                cause=("barrier exited", statement.line),
+                cause=frozenset([causes.barrier(name), causes.wait(statement.line)]),
             )
 
     def _after(self, warp: int, name: int, before: _Generation, statement: Instruction) -> None:
@@ -108,7 +121,7 @@ class BarrierUses(Observer):
             summary=f"{arriver} arrives at barrier {name}, where {earlier} arrives for the generation before",
             rule="Nothing orders the two arrivals, so either may count in either generation",
             accesses=(arriver, earlier),
-            cause=("barrier", name),
+            cause=causes.barrier(name),
         )
 
     def _report_sites(self, name: int, first: tuple[Instruction, int], second: tuple[Instruction, int]) -> None:
@@ -120,4 +133,10 @@ class BarrierUses(Observer):
             rule="Without a thread count all threads of the CTA must execute the same bar.sync; here a branch sends "
             "them to different ones",
             accesses=(here, there),
+            cause=frozenset([causes.barrier(name)]),
         )
+
+
+def _is_aligned(statement: Instruction) -> bool:
+    """Whether all threads of a warp execute a barrier together."""
+    return statement.opcode.startswith("bar.") or ".aligned" in statement.opcode

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.observer import Observer
+from ptxgen.syntax import Instruction
 
 
 class ByBarriers(Observer):
@@ -26,7 +27,9 @@ class ByBarriers(Observer):
         self._clocks[self._happens_before.warps_of(slots)] = 0
         self._lacks[slots] = False
 
-    def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
+    def ctas_synchronize(
+        self, slots: NDArray[np.int64], name: int, statement: Instruction, *, threads: int | None
+    ) -> None:
         warps = self._happens_before.warps_of(slots)
         self._ended[warps] = self._happens_before.intervals(warps)
         self._lacks[slots] = True

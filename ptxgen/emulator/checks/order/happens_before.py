@@ -35,7 +35,7 @@ from ptxgen.emulator.engines.work import GENERIC, AsyncWork
 from ptxgen.emulator.observer import Lanes, Observer, handlers
 from ptxgen.emulator.state.convergence import flags_of
 from ptxgen.emulator.state.signals import Signal
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
 #: Observed operations of a warp beyond which those that every warp has observed are dropped.
 _MANY = 256
@@ -459,7 +459,9 @@ class HappensBefore(Observer):
             together.sequence(unacquired)
         return together
 
-    def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
+    def ctas_synchronize(
+        self, slots: NDArray[np.int64], name: int, statement: Instruction, *, threads: int | None
+    ) -> None:
         """As `barrier` for all warps of each of these CTAs."""
         warps = (slots * self.warps)[:, None] + np.arange(self.warps)
         listed = warps.reshape(-1).tolist()

@@ -19,6 +19,7 @@ BARRIER_MISMATCH = _check(
     example="@%producer bar.sync 1, 64;\n@!%producer bar.sync 1, 128;      // fixed: 64",
     fires="emulator/semantics/test_barrier.py::test_counts_that_do_not_match",
     twin="emulator/semantics/test_barrier.py::test_counts_that_do_not_match",
+    explains=("barrier-exited", "barrier-sites"),
 )
 
 BARRIER_SHARED = _check(
@@ -33,7 +34,7 @@ BARRIER_SHARED = _check(
     "@!%first bar.sync 1, 64;     // warps 2 and 3; fixed: bar.sync 2, 64;",
     fires="bugs/test_bugs.py::test_bug_is_reported[barrier-number-of-two-groups-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[barrier-number-of-two-groups-eager]",
-    explains=("deadlock", "shared-race", "global-race"),
+    explains=("barrier-exited", "deadlock", "shared-race", "global-race"),
 )
 
 BARRIER_SITES = _check(
@@ -48,6 +49,7 @@ BARRIER_SITES = _check(
     example="@%some bra A;\nbar.sync 0;\nbra B;\nA: bar.sync 0;      // fixed: one bar.sync 0 after B\nB:",
     fires="bugs/test_bugs.py::test_bug_is_reported[barrier-in-both-branches-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[barrier-in-both-branches-eager]",
+    explains=("barrier-exited",),
 )
 
 BARRIER_EXITED = _check(
@@ -113,6 +115,7 @@ DIVERGENT_WARP = _check(
     example="@%leader bar.sync 0;      // fixed: bar.sync 0;",
     fires="emulator/semantics/test_mma.py::test_divergent_warp",
     twin="emulator/semantics/test_mma.py::test_divergent_warp",
+    explains=("barrier-exited",),
 )
 
 WARP_MASK = _check(
