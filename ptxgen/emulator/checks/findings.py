@@ -28,6 +28,17 @@ HARMLESS = "harmless here: rerunning with different bytes there changed nothing"
 _WARP = re.compile(r"\bwarp \d+(?: of the CTA of rank \d+)?")
 
 
+#: Races, of which two instructions may have several: of either with the other, between warps and between lanes. By the
+#: code of one, those of others that follow from it.
+_RACES = {
+    "shared-race": ("shared-race",),
+    "global-race": ("global-race",),
+    "missing-fence": ("missing-fence",),
+    "narrow-scope": ("narrow-scope",),
+    "nc-load": ("nc-load", "global-race", "grid-race"),
+}
+
+
 @dataclass(slots=True)
 class _Kept:
     """A finding as it came up first, and of whom and where the same was found."""
@@ -44,6 +55,13 @@ class _Kept:
     lines: set[int] = field(default_factory=set)
     causes: set[Hashable] = field(default_factory=set)
     follows: _Kept | None = None
+    #: The lines of its parties, and what they touch.
+    pair: frozenset[int | None] = frozenset()
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        self.pair = frozenset(each.line for each in self.finding.accesses)
+        self.place = _array(self.finding)
 
     @property
     def root(self) -> _Kept:
@@ -63,11 +81,17 @@ class _Kept:
         )
 
     def explains(self, other: _Kept) -> bool:
-        """Whether another finding follows from this one: its check says so, and they have a cause in common."""
-        return (
-            other.finding.code in CHECKS[self.finding.code].explains
-            and (self.finding.severity == "error" or other.finding.severity == "advice")
-            and not self.causes.isdisjoint(other.causes)
+        """Whether another finding follows from this one: its check says so, and they have a cause in common, or it is
+        a race between the same two instructions.
+        """
+        if self.finding.severity == "advice" and other.finding.severity == "error":
+            return False
+        caused = other.finding.code in CHECKS[self.finding.code].explains and not self.causes.isdisjoint(other.causes)
+        return caused or (
+            other.finding.code in _RACES.get(self.finding.code, ())
+            and bool(other.pair)
+            and other.pair <= self.pair
+            and other.place == self.place
         )
 
 
@@ -245,6 +269,11 @@ class Findings:
     @property
     def errors(self) -> bool:
         return any(each.finding.severity == "error" for each in self._found)
+
+
+def _array(finding: Finding) -> str:
+    """The variable or array that a finding is about."""
+    return next((each.name.partition("[")[0].partition("+")[0] for each in finding.accesses if each.name), "")
 
 
 def _identity(finding: Finding, ends: bool, cause: Cause) -> tuple[frozenset[Hashable], Hashable]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ptxgen import Finding
@@ -66,6 +67,39 @@ def test_one_advice_names_all_barriers_without_a_fence(schedule: Any) -> None:
     barriers = {each.address for each in found.accesses if each.role == "initializer"}
     assert len(barriers) == 3
     assert all(f"({address:#x})" in found.message for address in barriers)
+
+
+#: Warps of two CTAs in turn add to a word; the flag between them is set before all threads are through.
+TURNS = """
+    .reg .b32 %t, %c, %flag, %x; .reg .b64 %at; .reg .pred %p, %first;
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;
+    setp.eq.u32 %first, %t, 0;
+    mad.wide.u32 %at, %t, 4, %out0;
+    @!%first bra go;
+    turn: ld.acquire.gpu.global.u32 %flag, [%out0+1024];
+    setp.ne.u32 %p, %flag, %c;
+    @%p bra turn;
+    go: bar.sync 0;
+    ld.global.u32 %x, [%at];
+    add.u32 %x, %x, 5;
+    st.global.u32 [%at], %x;
+    add.u32 %c, %c, 1;
+    @%first st.release.gpu.global.u32 [%out0+1024], %c;
+    ret;"""
+#: A load through the read-only path of what threads of both CTAs add to.
+READ_ONLY = """
+    .reg .b32 %x;
+    red.relaxed.gpu.global.add.u32 [%out0], 1;
+    ld.global.nc.u32 %x, [%out0];
+    ret;"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("body", "root"), [(TURNS, "global-race"), (READ_ONLY, "nc-load")], ids=["turns", "nc"])
+def test_two_instructions_race_in_many_ways(body: str, root: str, schedule: Any) -> None:
+    report, _ = launch(body, [np.zeros(512, np.uint32)], grid=2, block=64, schedule=schedule)
+    code, consequences = one(report.findings)
+    assert (code, consequences) == (root, {"global-race"}), report.summary()
 
 
 def test_what_a_check_does_not_explain_stays() -> None:

@@ -143,6 +143,9 @@ class GlobalAccesses(Observer):
             before = events.writer.at(offsets, size)
             if np.count_nonzero(before):
                 self._compare(before >> SHIFT, offsets, warps, racing, statement, what)
+                if same is not None and np.count_nonzero(same):
+                    equal = same if mask is None else same & mask
+                    self._compare(before >> SHIFT, offsets, warps, equal, statement, what, equal=True)
                 again = self._between_lanes(before, offsets, warps, mask, racing, statement, what)
                 self._lane_order.compare(events, before, offsets, warps, racing, statement, what)
         if same is not None:
@@ -353,11 +356,18 @@ class GlobalAccesses(Observer):
         racing: Mask,
         statement: Statement,
         what: str,
+        *,
+        equal: bool = False,
     ) -> None:
         """Report accesses among these events, (warps, 32, places), with which the warps are unordered."""
         unordered = self._unordered(events, warps, racing)
+        if unordered is not None and equal:
+            here = [
+                each for each in np.unique(events[unordered]).tolist() if self._events.kind_of(each)[0] is statement
+            ]
+            unordered &= ~np.isin(events, here)
         if unordered is not None:
-            self._report_all(unordered, events, offsets, warps, statement, what)
+            self._report_all(unordered, events, offsets, warps, statement, what, equal=equal)
 
     def _report_all(
         self,
@@ -367,6 +377,8 @@ class GlobalAccesses(Observer):
         warps: NDArray[np.int64],
         statement: Statement,
         what: str,
+        *,
+        equal: bool = False,
     ) -> None:
         found = np.broadcast_to(warps[:, None, None], events.shape)[chosen] << 32 | events[chosen]
         position, lane, _ = np.nonzero(chosen)
@@ -374,7 +386,7 @@ class GlobalAccesses(Observer):
         for pair, at in zip(pairs.tolist(), first.tolist(), strict=True):
             address = HEAP_BASE + int(offsets[position[at], lane[at]])
             lanes = 1 << int(lane[at])
-            self._events.report(pair >> 32, pair & 0xFFFFFFFF, what, statement, address, lanes)
+            self._events.report(pair >> 32, pair & 0xFFFFFFFF, what, statement, address, lanes, equal=equal)
 
     def _against_strong(
         self,
