@@ -50,16 +50,17 @@ GLOBAL_RACE = _check(
     rule="Two accesses to the same bytes of global memory, at least one of them a write and one of them weak, must be "
     "ordered by happens-before, between warps of one CTA or of several, also where one CTA begins after the other has "
     "ended. Bulk and tensor copies count, and cp.async as a load. Reductions race neither with each other nor with "
-    "atomics. Storing the bytes that are there already is not reported.",
+    "atomics. Storing the bytes that are there already is not reported; it is advice where another "
+    "instruction has stored them.",
     why="bar.sync orders the warps of a CTA and barrier.cluster those of a cluster; nothing else orders CTAs than "
     "release and acquire on a flag, or atomics. A copy to shared memory reads its source until its mbarrier completes; "
     "a bulk group writes until cp.async.bulk.wait_group without .read (with .read only its shared memory is free). A "
     "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA. A "
     "release or acquire by one lane counts for the others of its warp from bar.warp.sync or a barrier on; shuffles and "
     "votes order nothing. A weak store over a flag that other CTAs poll races with their loads. It is advice where two "
-    "copies store the same bytes, as by a consumer that a compiler duplicates, and for a weak load whose value only "
-    "feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in the CUDA programming "
-    "guide), or decides that none is needed (the maximum of floats in Warp), beside other atomics.",
+    "copies or stores store the same bytes, as by a consumer that a compiler duplicates, and for a weak load whose "
+    "value only feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in the CUDA "
+    "programming guide), or decides that none is needed (the maximum of floats in Warp), beside other atomics.",
     fix="a barrier within the CTA or cluster; between CTAs st.release or red.release by the writer and ld.acquire by "
     "the reader",
     example="st.global.u32 [%data], %value;      // by one warp\n"

@@ -307,3 +307,20 @@ def test_strong_stores_of_what_is_there(schedule: Any) -> None:
         stores = f"@%p st.global.u32 [%out0], 1; @!%p st.relaxed.gpu.global.u32 [%out0], {value}; ret;"
         report, _ = launch(body + stores, [np.zeros(4, np.uint32)], block=64, schedule=schedule)
         assert set(errors(report)) == wanted, report.summary()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_two_stores_of_the_same_bytes(schedule: Any) -> None:
+    """Advice if two instructions store them, an error for other bytes, nothing if all warps execute one store."""
+    body = ".reg .b32 %t; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;"
+    one, two = (f"{{}} st.global.v2.u32 [%out0+8], {{{{{value}, 7}}}};" for value in (3, 4))
+    for stores, wanted in (
+        (one.format("@%p") + one.format("@!%p"), ["advice"]),
+        (one.format("@%p") + two.format("@!%p"), ["error"]),
+        (one.format(""), []),
+    ):
+        report, _ = launch(body + stores + "ret;", [np.zeros(4, np.uint32)], block=64, schedule=schedule)
+        assert [(each.code, each.severity) for each in report.findings] == [("global-race", each) for each in wanted]
+        assert all(
+            ("Both store the same bytes" in each.message) == (each.severity == "advice") for each in report.findings
+        )
