@@ -342,6 +342,8 @@ class Program:
             kind = line.semantics.kind if line.semantics else "plain"
             if kind == "blocking":
                 leaders.add(index)
+                if line.statement.guard is not None:
+                    leaders.add(index + 1)  # lanes that it does not stop wait there for the others
             elif kind == "terminator":
                 leaders.add(index + 1)
                 leaders.update(target for target in self._labels(line) if target is not None)

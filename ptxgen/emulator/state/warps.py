@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.load.program import EXITED, Operation, Program
 from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import GRIDS_BEFORE
 
 if TYPE_CHECKING:
     from ptxgen.emulator.state.machine import Machine
@@ -194,8 +195,13 @@ class Warps:
         return Group(self._machine, warps, ahead[warps])
 
     def parked(self) -> Group | None:
-        """Lanes of divergent warps whose first lanes are held, at one pc."""
+        """Lanes of divergent warps whose first lanes are held, at one pc.
+
+        Lanes that wait for the grids before will go on: instructions that require the whole warp wait for them.
+        """
         free = (self.pc != EXITED) & ~self.held & (self.pc != self.current[:, None])
+        for warp, _, _ in self.waits.get(GRIDS_BEFORE, ()):
+            free[warp] &= ~self._aligned[np.minimum(self.pc[warp], len(self._aligned) - 1)]
         warps = np.flatnonzero(free.any(axis=1))
         if not len(warps):
             return None

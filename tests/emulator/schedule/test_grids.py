@@ -85,6 +85,17 @@ def test_reading_without_waiting(schedule: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
+def test_one_thread_waits_for_its_cta(schedule: Any, seed: int) -> None:
+    """A predicate diverges no warp: all its threads arrive at the barrier together, after the wait."""
+    wait = "setp.eq.u32 %p, %v, 0; @%p griddepcontrol.wait; bar.sync 0;"
+    reports, first, second = run(
+        FIRST.format(release=RELEASE), SECOND.format(wait=wait, then=""), schedule=schedule, seed=seed
+    )
+    assert [(each.status, codes(each)) for each in reports] == [("ok", [])] * 2, reports[1].summary()
+    assert (second == first + 5).all()
+
+
+@pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
 def test_storing_over_what_the_grid_before_reads(schedule: Any, seed: int) -> None:
     reads = f"{RELEASE} ld.global.u32 %v, [%from]; st.global.u32 [%to], %v; ret;"
     for wait, found in (("", {"grid-race"}), (WAIT, set())):
