@@ -27,6 +27,7 @@ class Timeline:
 
     def __init__(self, schedule: Schedule, seed: int) -> None:
         self.schedule: Schedule = schedule
+        self.seed = seed
         self.random = random.Random(seed)
         #: Whether threads that poll memory come last: every second seed lets others run as far as they can.
         self.starves = schedule == "random" and bool(seed & 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -79,13 +80,13 @@ STORE:
 """
 
 
-def vectors(check: str, flag: int) -> set[tuple[int, ...]]:
-    """What CTA 1 has copied, under 64 seeds."""
+def vectors(check: str, flag: int, *, seeds: Iterable[int] = range(64), text: str = VECTOR) -> set[tuple[int, ...]]:
+    """What CTA 1 has copied, under these seeds."""
     found = set()
-    for seed in range(64):
+    for seed in seeds:
         emulator = Emulator(schedule="random", seed=seed)
         data = emulator.array(np.zeros(32, np.uint32))
-        kernel = Kernel.from_ptx(module(VECTOR.format(check=check, flag=flag), ".param .u64 data"))
+        kernel = Kernel.from_ptx(module(text.format(check=check, flag=flag), ".param .u64 data"))
         report = emulator.launch(kernel, 2, 1, [data])
         assert report.status == "ok", report.summary()
         found.add(tuple(data.numpy()[16:20].tolist()))
@@ -96,6 +97,35 @@ def test_vectors_may_be_torn() -> None:
     """16 bytes with one flag are two words of 8; with a flag in each, as in NCCL's LL protocol, all is there."""
     assert vectors("", 6) == {(5, 6, 7, 1), (0, 0, 7, 1)}
     assert vectors("setp.ne.or.u32 %p, %b, 1, %p;", 1) == {(5, 1, 7, 1)}
+
+
+def test_seeds_that_starve_tear_vectors_at_any_word() -> None:
+    """Of 16 bytes either half comes first in one of any two neighboring odd seeds."""
+    first = "setp.ne.u32 %p, %b, 6;"
+    assert [vectors("", 6, seeds=[seed]) for seed in (1, 3)] == [{(0, 0, 7, 1)}, {(5, 6, 7, 1)}]
+    assert [vectors(first, 6, seeds=[seed]) for seed in (1, 3)] == [{(5, 6, 7, 1)}, {(5, 6, 0, 0)}]
+
+
+#: The same with the 16 bytes as one scalar.
+SCALAR = """
+    .reg .b128 %whole; .reg .b64 %low, %high;
+""" + VECTOR.replace(
+    "ld.volatile.global.v4.u32 {{%a, %b, %c, %d}}, [%data];",
+    """ld.relaxed.gpu.global.b128 %whole, [%data];
+    mov.b128 {{%low, %high}}, %whole;
+    mov.b64 {{%a, %b}}, %low;
+    mov.b64 {{%c, %d}}, %high;""",
+).replace(
+    "st.volatile.global.v4.u32 [%data], {{5, {flag}, 7, 1}};",
+    """mov.b64 %low, {{5, {flag}}};
+    mov.b64 %high, {{7, 1}};
+    mov.b128 %whole, {{%low, %high}};
+    st.relaxed.gpu.global.b128 [%data], %whole;""",
+)
+
+
+def test_scalars_of_128_bits_are_never_torn() -> None:
+    assert vectors("", 6, text=SCALAR) == {(5, 6, 7, 1)}
 
 
 #: CUTLASS's Semaphore: all threads wait at a barrier in the loop by which thread 0 waits for the turn of its CTA.

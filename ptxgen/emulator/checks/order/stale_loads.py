@@ -32,6 +32,7 @@ from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.engines.timeline import Timeline
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.memory.strong_loads import StrongLoads
+from ptxgen.syntax import Instruction
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -85,33 +86,35 @@ class StaleLoads(StrongLoads):
         if words is None or not changed:
             return False
         replaced = False
+        parts = _parts(statement, len(values), values[0].dtype.itemsize)
         for position, warp, own, lanes in words.by_warp():
             for word, lane in zip(own, lanes, strict=True):
                 if word not in changed:
                     continue
                 offset = int(places.offsets[position, lane])
                 alike = active[position] & (places.offsets[position] == offset)
-                older = self.load(warp, alike, word, places.data, offset, statement.line)
+                older = self.load(warp, alike, word, places.data, offset, statement.line, torn=parts > 1)
                 if older is not None:
                     replaced = True
-                    stale = self._stale_elements(len(values), values[0].dtype.itemsize)
+                    stale = self._stale_elements(len(values), parts)
                     for value, old, is_stale in zip(values, older[0].view(values[0].dtype), stale, strict=True):
                         if is_stale:
                             value[position, older[1]] = old
         return replaced
 
-    def _stale_elements(self, count: int, size: int) -> list[bool]:
+    def _stale_elements(self, count: int, parts: int) -> list[bool]:
         """Which elements of a vector are stale: with `random` some of its words of 8 bytes, else all.
 
-        A vector access is a set of scalar accesses in unspecified order (PTX ISA 8.2.2), so that a flag in 16 bytes
-        says nothing of the others. Words of 8 bytes stay whole, on which NCCL's LL protocol relies.
+        Seeds that starve pollers tear every such load, each of them with another word that is not stale.
         """
-        alone = max(_WHOLE // size, 1)
-        words = -(-count // alone)
-        if words == 1 or self._timeline.schedule != "random":
+        timeline = self._timeline
+        if parts == 1 or timeline.schedule != "random":
             return [True] * count
-        bits = self._timeline.random.randrange(1, 1 << words)
-        return [bool(bits >> number // alone & 1) for number in range(count)]
+        every = (1 << parts) - 1
+        bits = every ^ 1 << (parts - 1 - timeline.seed // 2) % parts
+        if not timeline.starves:
+            bits = timeline.random.randrange(1, every)
+        return [bool(bits >> number * parts // count & 1) for number in range(count)]
 
     def returned(self) -> list[StaleValue]:
         return [StaleValue(*lines, times) for lines, times in sorted(self._returned.items())]
@@ -174,9 +177,20 @@ class StaleLoads(StrongLoads):
         return self._alike(word, size) and word in self._changes
 
     def load(
-        self, warp: int, lanes: NDArray[np.bool_], word: Word, data: NDArray[np.uint8], offset: int, line: int
+        self,
+        warp: int,
+        lanes: NDArray[np.bool_],
+        word: Word,
+        data: NDArray[np.uint8],
+        offset: int,
+        line: int,
+        *,
+        torn: bool,
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
-        """The stale value that some of these lanes of a warp read by a strong load of a word that has `changed`."""
+        """The stale value that some of these lanes of a warp read by a strong load of a word that has `changed`.
+
+        `torn` says whether only a part of the load may be stale.
+        """
         change = self._changes.get(word)
         if change is None:
             return None
@@ -190,7 +204,9 @@ class StaleLoads(StrongLoads):
         own = self._happens_before.actor(warp)
         ordered = any(self._precedes(warp, other, clock) for other, clock in change.ordered.items() if other != own)
         change.ordered.setdefault(own, self._happens_before.clock(warp))  # at most once
-        if ordered or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
+        timeline = self._timeline
+        may = timeline.schedule == "random" and not (torn and timeline.starves)
+        if ordered or (may and timeline.random.getrandbits(1)):
             return None
         self._returned[line, change.line] += 1
         return change.old, lanes
@@ -221,3 +237,12 @@ class StaleLoads(StrongLoads):
             sequenced is not None
             and sequenced.has_observed(happens_before.epoch_of(actor), actor % happens_before.members, clock)
         )
+
+
+def _parts(statement: Instruction, count: int, size: int) -> int:
+    """How many parts of a load of `count` elements may be stale each for itself.
+
+    A vector access is a set of scalar accesses in unspecified order (PTX ISA 8.2.2), so that a flag in 16 bytes says
+    nothing of the others. Words of 8 bytes stay whole, on which NCCL's LL protocol relies; .b128 is a scalar.
+    """
+    return max(count * size // _WHOLE, 1) if ".v" in statement.opcode.replace(".volatile", "") else 1
