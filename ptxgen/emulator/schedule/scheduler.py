@@ -63,6 +63,7 @@ class Scheduler:
         #: CTAs of the grid, and how many of them have ended.
         self.ctas, self.finished = clusters.count * clusters.size, 0
         warps = self.warps = Warps(machine, program)
+        machine.strong_loads.polling = warps.polling if machine.timeline.starves else None
         #: Threads of each resident CTA that have not left.
         self.left = np.zeros(machine.slots, np.int64)
         self.barriers = CtaBarriers(machine, warps, self.left)
@@ -103,6 +104,8 @@ class Scheduler:
         timeline = machine.timeline
         if timeline.schedule == "random" and self.ctas > clusters.size:
             late = np.array([timeline.random.getrandbits(1) for _ in residents], np.bool_)
+            if timeline.starves and len(late) > 1 and late.all() == late.any():  # some come late, but not all
+                late[timeline.random.randrange(len(late))] ^= True
             if late.any():
                 if not self._late:
                     timeline.last(self._begin_late)
@@ -358,11 +361,15 @@ class Scheduler:
         machine.timeline.advance(1)
 
     def _step_watched(self, group: Group) -> None:
-        """Run one block, and note which warps poll: they have gone back and nothing has changed."""
+        """Run one block, and note which warps poll: they have gone back and nothing has changed, or to the same block.
+
+        A stale value counts as a change.
+        """
         warps, effects = self.warps, self.machine.effects
-        before = warps.current[group.warps]
+        before = warps.current[group.indices]
         self._step(group)
-        warps.polling[group.warps] = (warps.current[group.warps] <= before) & (self.machine.effects == effects)
+        idle = (self.machine.effects == effects) | warps.poll_at(before)
+        warps.polling[group.indices] = (warps.current[group.indices] <= before) & idle
 
     def _emit_issue(self, group: Group, acting: Group | None, operation: Operation) -> None:
         executes = np.zeros((group.size, 32), np.bool_)

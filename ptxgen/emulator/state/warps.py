@@ -47,7 +47,8 @@ class Warps:
         #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
         self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
         self._fair_pc = -1
-        #: Warps that have gone back in the program without any effect: they poll, and may be starved.
+        #: Blocks that a warp repeats as long as it polls, and the warps that have gone back without any effect.
+        self._polls = np.array([block.strong and rank in block.targets for rank, block in enumerate(program.blocks)])
         self.polling = np.zeros(warps, np.bool_)
         #: Lanes that have run ahead of others of their warp with a lower pc.
         self._ahead = np.zeros((warps, 32), np.bool_)
@@ -151,8 +152,7 @@ class Warps:
             return None
         current, timeline = self.current, self._machine.timeline
         if timeline.starves and self.steps % _PATIENCE:
-            others = ready & ~self.polling
-            ready = others if others.any() else ready
+            ready = self._starving(ready)
         if self._apart and not timeline.random.getrandbits(2) and (group := self._some_ahead()) is not None:
             return group
         if timeline.schedule == "random":
@@ -170,6 +170,22 @@ class Warps:
         if self.uniform[warps].all():
             return Group(self._machine, warps, None)
         return Group(self._machine, warps, (self.pc[warps] == pc) & ~self.held[warps])
+
+    def poll_at(self, pcs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether blocks are loops of strong accesses."""
+        return self._polls[np.minimum(pcs, len(self._polls) - 1)]
+
+    def _starving(self, ready: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of the ready warps those that do not poll; else some of those that come to poll, or of all that do."""
+        polls = self.polling | self.poll_at(self.current)
+        if (others := ready & ~polls).any():
+            return others
+        fresh = ready & ~self.polling
+        found = np.flatnonzero(fresh if fresh.any() else ready)
+        random = self._machine.timeline.random
+        some = np.zeros_like(ready)
+        some[[warp for warp in found if random.getrandbits(1)] or found] = True
+        return some
 
     def _some_lanes(self, warps: NDArray[np.int64], mask: NDArray[np.bool_]) -> Group:
         """Some of these lanes (warps, 32), at random: the others come later.

@@ -61,6 +61,52 @@ def test_pollers_are_starved() -> None:
     assert statuses(SEEN) == ["ok"] * 8
 
 
+#: A barrier of three warps in shared memory: the last one to arrive sets the counter to zero, on which the others wait.
+ZERO = """
+    .shared .align 4 .b32 count; .shared .align 4 .b32 generation;
+    .reg .b32 %t, %x, %g, %round; .reg .pred %p, %first;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    @%first st.shared.u32 [count], 0;
+    @%first st.shared.u32 [generation], 0;
+    bar.sync 0;
+    and.b32 %t, %t, 31;
+    setp.ne.u32 %p, %t, 0;
+    @%p ret;
+    mov.u32 %round, 0;
+ROUND:
+    ld.relaxed.cta.shared.u32 %g, [generation];
+    atom.acq_rel.cta.shared.add.u32 %x, [count], 1;
+    setp.ne.u32 %p, %x, 2;
+    @%p bra POLL;
+    st.relaxed.cta.shared.u32 [count], 0;
+    red.release.cta.shared.add.u32 [generation], 1;
+    bra DONE;
+POLL:
+    ld.acquire.cta.shared.u32 %x, {wait};
+    @%p bra POLL;
+DONE:
+    add.u32 %round, %round, 1;
+    setp.lt.u32 %p, %round, 3;
+    @%p bra ROUND;
+    ret;
+"""
+
+
+def test_pollers_are_starved_from_their_first_look() -> None:
+    """The warp that goes on arrives again, so that the others never find the counter at zero."""
+
+    def statuses(wait: str) -> list[str]:
+        kernel = Kernel.from_ptx(module(ZERO.format(wait=wait)))
+        return [
+            Emulator(schedule="random", seed=seed, max_steps=20_000).launch(kernel, 1, 96, []).status
+            for seed in range(8)
+        ]
+
+    assert statuses("[count]; setp.ne.u32 %p, %x, 0")[1::2] == ["deadlock"] * 4
+    assert statuses("[generation]; setp.eq.u32 %p, %x, %g") == ["ok"] * 8
+
+
 #: CTA 0 stores data and a flag by one vector store; CTA 1 polls the flag and copies what came with it.
 VECTOR = """
     .reg .b64 %data; .reg .u32 %cta, %a, %b, %c, %d; .reg .pred %p, %q;

@@ -88,8 +88,9 @@ class StaleLoads(StrongLoads):
         replaced = False
         parts = _parts(statement, len(values), values[0].dtype.itemsize)
         for position, warp, own, lanes in words.by_warp():
+            starved = parts == 1 and self.polling is not None and self.polling[warp]
             for word, lane in zip(own, lanes, strict=True):
-                if word not in changed:
+                if word not in changed or starved:
                     continue
                 offset = int(places.offsets[position, lane])
                 alike = active[position] & (places.offsets[position] == offset)
