@@ -193,3 +193,29 @@ def test_many_warps_at_once() -> None:
     body = CONFLICTS["load after store"][0]
     assert codes(run(body.replace("BETWEEN", ""), warps=3)) == ["shared-race"]
     assert codes(run(body.replace("BETWEEN", "bar.warp.sync -1;"), warps=3)) == []
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_race_names_the_bytes_that_both_access(schedule: Any) -> None:
+    """Not the variable before it in the same granule of shadow memory."""
+    body = """
+        .shared .align 16 .b32 lock;
+        .shared .align 4 .b32 row[3];
+        .reg .b32 %t, %x; .reg .pred %p;
+        mov.u32 %t, %tid.x;
+        setp.ge.u32 %p, %t, 32;
+        mov.u32 %x, 5;
+        @%p bra OTHER;
+        setp.ne.u32 %p, %t, 0;
+        @!%p st.shared.u32 [lock], %x;
+        @!%p st.shared.u32 [row+4], %x;
+        bra END;
+    OTHER:
+        ld.shared.u32 %x, [row+4];
+    END:
+        ret;
+    """
+    report, _ = launch(body, [np.zeros(4, np.uint32)], block=64, schedule=schedule)
+    race = next(each for each in report.findings if each.code == "shared-race")
+    assert "row[1]" in race.message, race.message
+    assert "lock" not in race.message, race.message
