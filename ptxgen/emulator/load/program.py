@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -75,6 +76,10 @@ class Block:
     """Whether lanes may run it separately, for the sake of its strong accesses: it does not require the whole warp, nor
     branch back, so that the first lanes wait for the others.
     """
+
+
+#: Opcodes of strong stores and atomics, such as give a lock back.
+_PUBLISHES = re.compile(r"^(atom|red)\b|^st\..*(volatile|relaxed|release|mmio)|^mbarrier\..*arrive")
 
 
 @dataclass(slots=True)
@@ -336,10 +341,15 @@ class Program:
     def _graph(self, body: _Body) -> tuple[list[int], list[list[int]]]:
         """Where the blocks of a body start, the last at its end, and which follow each."""
         leaders = {body.start, body.end}  # the last block is empty: lanes that reach it exit
+        published = False
         for index in range(body.start, body.end):
             line = self._lines[index]
             assert line is not None
             kind = line.semantics.kind if line.semantics else "plain"
+            if published and line.instruction is not None and line.instruction.traits.aligned:
+                leaders.add(index)  # the first lanes wait there for the others, which may wait for what is published
+                published = False
+            published = kind == "plain" and (published or _PUBLISHES.search(line.statement.opcode) is not None)
             if kind == "blocking":
                 leaders.add(index)
                 if line.statement.guard is not None:

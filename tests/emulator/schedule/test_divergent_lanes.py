@@ -165,3 +165,41 @@ def test_lanes_meet_again_after_loops_of_different_lengths(meet: str, schedule: 
     """
     n = LANES.astype(np.uint64) * 40
     assert np.array_equal(run(body, "", schedule=schedule, seed=1), n * (n + 1))
+
+
+#: Each lane takes a lock in shared memory in turn, counts, and gives it back; then comes __syncthreads.
+LOCKED = """
+    .reg .pred %p, %first; .reg .b32 %t, %x, %y; .reg .b64 %to;
+    .shared .align 4 .b32 lock; .shared .align 4 .b32 count;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    @%first st.shared.u32 [lock], 0;
+    @%first st.shared.u32 [count], 0;
+    bar.sync 0;
+LOCK:
+    atom.acquire.cta.shared.cas.b32 %x, [lock], 0, 1;
+    setp.ne.u32 %p, %x, 0;
+    @%p bra LOCK;
+    ld.relaxed.cta.shared.u32 %y, [count];
+    add.u32 %y, %y, 1;
+    st.relaxed.cta.shared.u32 [count], %y;
+    UNLOCK
+    bar.sync 0;
+    ld.shared.u32 %y, [count];
+    mad.wide.u32 %to, %t, 4, %out0;
+    st.global.u32 [%to], %y;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(
+    "unlock", ["st.release.cta.shared.u32 [lock], 0;", "atom.release.cta.shared.exch.b32 %x, [lock], 0;"]
+)
+def test_a_barrier_of_the_cta_comes_after_a_lock_of_lanes(unlock: str, schedule: Any) -> None:
+    """The holder gives the lock back before it waits at the barrier, where the warp is whole again."""
+    report, (counts,) = launch(
+        LOCKED.replace("UNLOCK", unlock), [np.full(64, 0xBAD, np.uint32)], block=64, schedule=schedule
+    )
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+    assert np.array_equal(counts, np.full(64, 64))
