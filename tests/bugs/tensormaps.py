@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 #: One warp publishes a copy of the map `map` at %slot in global memory.
 PUBLISH = """
@@ -157,6 +157,79 @@ LAST:
 LAST:
     mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
     @!%done bra LAST;
+""",
+    ),
+    Bug(
+        name="tensormap-draft-published-without-syncwarp",
+        source="triton-lang/triton#11480",
+        what="one lane changes the draft of a tensormap and the warp copies it, with no __syncwarp between",
+        code="shared-race",
+        severity="advice",
+        block=32,
+        ptx=PUBLISH
+        + """
+    bar.warp.sync 0xffffffff;
+    @%lane0 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [draft], %rows;
++    bar.warp.sync 0xffffffff;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%slot], [draft], 128; // <--
+""",
+    ),
+    Bug(
+        name="tensormap-changed-after-a-wait-for-an-open-group",
+        source=REBUILT,
+        what="the store is in no bulk group yet when wait_group comes, so that the map changes under it",
+        code="tensormap-in-use",
+        block=32,
+        target="sm_100a",
+        ptx=PUBLISH
+        + """
+    @%lane0 st.bulk.weak.shared::cta [tile], 1024, 0;
+    @%lane0 fence.proxy.async.shared::cta;
+    @%lane0 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%slot, {0, 0}], [tile];
+-    @%lane0 cp.async.bulk.wait_group 0;
+    @%lane0 cp.async.bulk.commit_group;
++    @%lane0 cp.async.bulk.wait_group 0;
+"""
+        + CHANGE
+        + """
+    @%lane0 cp.async.bulk.wait_group 0;
+""",
+    ),
+    Bug(
+        name="tensormap-prefetched-before-its-fences",
+        source=REBUILT,
+        what="a box is prefetched through a tensormap that has just been changed in global memory",
+        code="missing-tensormap-fence",
+        block=32,
+        ptx=PUBLISH
+        + """
+    bar.warp.sync 0xffffffff;
+    @%lane0 tensormap.replace.tile.global_address.global.b1024.b64 [%slot], %rows;
++    @%lane0 fence.proxy.tensormap::generic.release.gpu;
++    @%lane0 fence.proxy.tensormap::generic.acquire.gpu [%slot], 128;
+    @%lane0 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%slot, {0, 0}]; // <--
+""",
+    ),
+    Bug(
+        name="tensormap-acquired-by-another-warp",
+        source=REBUILT,
+        what="the warp that published the map acquires it after the barrier for which the loading warp waits",
+        code="missing-tensormap-fence",
+        block=64,
+        ptx=PUBLISH.replace("@%lane0", "@%thread0")
+        .replace("    shl.b32", "    setp.ne.u32 %p7, %warp, 0;\n    @%p7 bra USE;\n    shl.b32")
+        .replace("    fence.proxy.tensormap", "-    bar.arrive 1, 64;\n    fence.proxy.tensormap")
+        + f"""
++    bar.arrive 1, 64;
+    bra END;
+USE:
+    bar.sync 1, 64;
+    @%lane0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 1024;
+    @%lane0 {LOAD} [tile], [%slot, {{0, 0}}], [full]; // <--
+LAST:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra LAST;
+END:
 """,
     ),
 ]

@@ -82,6 +82,7 @@ class SharedInstructions(Observer):
 
     def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
         granules, masks = _granules_of_map(offset)
+        self._lanes.load_together(warp, slot, granules, statement)
         self._shared.read(warp, granules, masks, statement)
 
     def weak(self, access: MemoryAccess, changing: Lanes | None) -> None:

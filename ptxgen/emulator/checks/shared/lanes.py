@@ -143,6 +143,18 @@ class LaneAccesses(OrderListener):
         else:
             self._load(warps, words, events, statement, np.array([1 << lane], np.uint32))
 
+    def load_together(self, warp: int, slot: int, granules: NDArray[np.int64], statement: Instruction) -> None:
+        """All lanes of a warp load these whole granules by one .sync.aligned instruction, which waits for them: Triton
+        left out the bar.warp.sync before it until 3.9 (triton-lang/triton#11480), so that is advice.
+        """
+        warps = np.array([warp])
+        if self._recent(self._stored, warps):
+            words = self._of_granules(slot, granules)
+            event = np.full(words.shape, int(self.interval[warp]) << _SHIFT | _SEVERAL)
+            found = self._conflict(warps, words, event, self._writer[words], None)
+            if found is not None:
+                self._report(found, "reader", "writer", self.stores, statement, together=True)
+
     def product_awaited(self, warp: int) -> None:
         """All lanes of a warp have waited for a wgmma.mma_async together, so all their loads for it are complete:
         DeepGEMM's kernels let one lane give the stage back then.
@@ -426,6 +438,8 @@ class LaneAccesses(OrderListener):
         other_role: Role,
         accesses: ThreadAccesses,
         statement: Statement,
+        *,
+        together: bool = False,
     ) -> None:
         slot, word = divmod(found.word, self._words)
         line = accesses.last_line(slot, found.warp, word * self._word // GRANULE)
@@ -440,9 +454,12 @@ class LaneAccesses(OrderListener):
             statement,
             summary=f"{party} {'reads' if role == 'reader' else 'overwrites'} {party.place}, which {other} of the same "
             f"warp {'reads' if other_role == 'reader' else 'writes'}",
-            rule="The lanes have not synchronized by bar.warp.sync or a barrier",
+            rule=".sync makes the lanes wait for each other, but orders no memory accesses"
+            if together
+            else "The lanes have not synchronized by bar.warp.sync or a barrier",
             fix="bar.warp.sync between the two accesses",
             accesses=(party, other),
+            severity="advice" if together else "error",
         )
 
 
