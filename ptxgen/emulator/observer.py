@@ -174,7 +174,7 @@ class Observer:
     def tensormap_release(self) -> None:
         """A thread executes fence.proxy.tensormap::generic.release."""
 
-    def tensormap_acquire(self, address: int) -> None:
+    def tensormap_acquire(self, warp: int, address: int) -> None:
         """A thread executes fence.proxy.tensormap::generic.acquire on a map in global memory."""
 
     def tensor_fence(self, warps: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:
@@ -288,8 +288,10 @@ class Observer:
         it to the tensormap proxy.
         """
 
-    def tensormap_used(self, warp: int, address: int, data: bytes, statement: Instruction) -> None:
-        """A warp's tensor copy reads its map, these bytes, at an address in global memory."""
+    def tensormap_used(
+        self, warp: int, address: int, data: bytes, statement: Instruction, *, prefetches: bool = False
+    ) -> None:
+        """A warp's tensor copy, or its prefetch, reads its map, these bytes, at an address in global memory."""
 
     def heap_grows(self, bytes: int) -> None:
         """Global memory is so large from now on."""
@@ -349,8 +351,11 @@ class Observer:
     def async_store_issued(self, work: AsyncWork, offsets: NDArray[np.int64], size: int, signal: Signal) -> None:
         """Lanes of a warp issue st.async or red.async of `size` bytes each to offsets (lanes,) of a CTA's memory."""
 
-    def bulk_groups_awaited(self, warp: int) -> None:
-        """A warp has waited for all its bulk groups: its copies have read their sources and tensormaps."""
+    def bulk_group_committed(self, warp: int, lanes: Lanes) -> None:
+        """Lanes of a warp close their bulk group."""
+
+    def bulk_groups_awaited(self, warp: int, lanes: Lanes) -> None:
+        """Lanes of a warp have waited for all their bulk groups: what is in them has read its source and tensormap."""
 
     def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
         """A request for launch control will write its response to these granules of CTAs' memories."""

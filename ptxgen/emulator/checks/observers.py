@@ -71,7 +71,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         machine.strong_loads = strong.stale = StaleLoads(order, lanes.interval, machine.timeline)
         order.sequences = True
     wait_clocks = WaitClocks(order, mbarriers, waits, machine.watched)
-    tensormaps = Tensormaps(findings)
+    tensormaps = Tensormaps(order, findings)
     transactions = Transactions(order, machine.mbarriers, findings)
     events = GlobalEvents(order, lanes.interval, len(machine.memory.data), cas_loops, findings)
     grids = GridRaces(order, events, findings)

@@ -183,8 +183,9 @@ def prefetch(op: bulk.prefetch | bulk.applypriority, binder: Binder, statement: 
 @semantics(bulk.commit_group)
 def commit_group(op: bulk.commit_group, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
-        for warp in g.indices:
-            g.machine.bulk_groups.commit(int(warp))
+        for position, warp in enumerate(g.indices.tolist()):
+            g.machine.bulk_groups.commit(warp)
+            g.machine.events.bulk_group_committed(warp, g.active[position])
 
     return run
 
@@ -207,7 +208,7 @@ def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instructio
                 if lanes.any():
                     machine.events.work_awaited(warp, lanes, [store.work], reads=reads)
             if not pending:
-                machine.events.bulk_groups_awaited(warp)
+                machine.events.bulk_groups_awaited(warp, g.active[position])
             if not reads:
                 machine.bulk_groups.retire(warp, len(awaited))
         return lambda warp: ("bulk group", warp), None if passing.all() else passing

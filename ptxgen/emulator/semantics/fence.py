@@ -122,7 +122,9 @@ def acquire_tensormap(op: fence.fence_proxy_tensormap_acquire, binder: Binder, s
     address = binder.address(op.addr)
 
     def run(g: Group) -> None:
-        for place in np.unique(g.full(address(g))[g.active]).tolist():
-            g.machine.events.tensormap_acquire(place)
+        places = g.full(address(g))
+        for position, warp in enumerate(g.indices.tolist()):
+            for place in np.unique(places[position][g.active[position]]).tolist():
+                g.machine.events.tensormap_acquire(warp, place)
 
     return run

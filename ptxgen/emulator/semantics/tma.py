@@ -60,8 +60,12 @@ def decode(data: bytes) -> TiledMap | Im2colMap:
         raise MemoryFault(ILLEGAL_TENSORMAP, problems, rule="The copy requires a legal tensormap") from error
 
 
-def tensormap_at(machine: Machine, warp: int, address: int, statement: syntax.Instruction) -> TiledMap | Im2colMap:
-    """The tensormap at a generic address, in the kernel's parameters or in global memory, as a warp's copy reads it."""
+def tensormap_at(
+    machine: Machine, warp: int, address: int, statement: syntax.Instruction, *, prefetches: bool = False
+) -> TiledMap | Im2colMap:
+    """The tensormap at a generic address, in the kernel's parameters or in global memory, as a warp's copy reads it, or
+    its prefetch.
+    """
     if address % 64:
         raise MemoryFault(
             MISALIGNED,
@@ -75,7 +79,7 @@ def tensormap_at(machine: Machine, warp: int, address: int, statement: syntax.In
         return decode(machine.parameters[offset : offset + 128].tobytes())
     machine.memory.require_mapped(np.array([address - HEAP_BASE, address - HEAP_BASE + 127]), "the tensormap")
     data = machine.memory.view(address, 128).tobytes()
-    machine.events.tensormap_used(warp, address, data, statement)
+    machine.events.tensormap_used(warp, address, data, statement, prefetches=prefetches)
     return decode(data)
 
 
@@ -255,5 +259,11 @@ def _tensor_combiner(reduction: str, dtype: str) -> Combine:
 
 @semantics(*get_args(_Hint))
 def prefetch(op: _Hint, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """A hint."""
-    return lambda g: None
+    """A hint, which reads its tensormap."""
+    map_address = binder.address(op.tensor_map)
+
+    def run(g: Group) -> None:
+        for warp, _, (where,) in each(g, map_address(g)):
+            tensormap_at(g.machine, warp, where, statement, prefetches=True)
+
+    return run

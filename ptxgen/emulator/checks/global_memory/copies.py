@@ -111,7 +111,9 @@ class GlobalCopies(Observer):
         self._numbers[stamp] = operation.number
         return stamp
 
-    def tensormap_used(self, warp: int, address: int, data: bytes, statement: Statement) -> None:
+    def tensormap_used(
+        self, warp: int, address: int, data: bytes, statement: Statement, *, prefetches: bool = False
+    ) -> None:
         """`Tensormaps` has the fences."""
         granules = (address - HEAP_BASE) // GRANULE + np.arange(MAP_BYTES // GRANULE)
         what = "use of a tensormap"

@@ -7,10 +7,11 @@ that the copies have read their maps (9.7.9.25.6.2; CUTLASS's grouped GEMM waits
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
@@ -19,7 +20,7 @@ from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.located import MemoryAccess
-from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.syntax import Instruction, Statement
 
 #: Bytes of a map.
@@ -28,10 +29,14 @@ _BYTES = 128
 
 @dataclass(slots=True)
 class _Use:
-    """A copy that reads a map; `read` is the epoch of its warp from which on the map has certainly been read."""
+    """A copy that reads a map; `read` is the epoch of its warp from which on the map has certainly been read.
+
+    `closed`: cp.async.bulk.commit_group has followed it, so that cp.async.bulk.wait_group waits for it.
+    """
 
     work: AsyncWork
     read: int | None = None
+    closed: bool = False
 
 
 class TensormapUses(Observer):
@@ -43,20 +48,33 @@ class TensormapUses(Observer):
         #: The map that the copy uses which a warp is about to issue.
         self._next: tuple[int, int] | None = None
 
-    def tensormap_used(self, warp: int, address: int, data: bytes, statement: Statement) -> None:
-        self._next = warp, address
+    def tensormap_used(
+        self, warp: int, address: int, data: bytes, statement: Statement, *, prefetches: bool = False
+    ) -> None:
+        if not prefetches:
+            self._next = warp, address
 
     def work_issued(self, work: AsyncWork) -> None:
         if self._next is not None and self._next[0] == work.warp:
             self._uses.setdefault(self._next[1], []).append(_Use(work))
         self._next = None
 
-    def bulk_groups_awaited(self, warp: int) -> None:
+    def bulk_group_committed(self, warp: int, lanes: Lanes) -> None:
+        for use in self._of(warp, lanes):
+            use.closed = True
+
+    def bulk_groups_awaited(self, warp: int, lanes: Lanes) -> None:
         clock = self._happens_before.clock(warp)
+        for use in self._of(warp, lanes):
+            if use.closed and use.read is None:
+                use.read = clock
+
+    def _of(self, warp: int, lanes: Lanes) -> Iterator[_Use]:
+        """The copies that some of these lanes of a warp have issued."""
         for uses in self._uses.values():
             for use in uses:
-                if use.work.warp == warp and use.read is None:
-                    use.read = clock
+                if use.work.warp == warp and np.count_nonzero(use.work.lanes & lanes):
+                    yield use
 
     def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
         if slot is None:
