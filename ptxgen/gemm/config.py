@@ -119,6 +119,11 @@ class GemmConfig:
         1, "CTAs of a cluster that share the K blocks of a tile and add up their sums", choices=(1, 2, 4, 8)
     )
     lag: int = option(0, "K blocks by which the second of two warpgroups starts later than the first", range=(0, 4, 1))
+    load_registers: int = option(
+        0,
+        "registers of a producer thread (setmaxnreg); consumers share the rest; 0: 40, 32 or 24 by their number",
+        choices=(0, 24, 32, 40, 56),
+    )
     slots: int = option(132, "CTAs of a static scheduler, one a multiprocessor", range=(1, 1024, 1))
     clc_stages: int = option(1, "responses of cluster launch control in flight", range=(1, 4, 1))
     panel: int = option(0, "tiles along N of a panel in the order of tiles; 0: along M", range=(0, 16, 1))

@@ -143,7 +143,14 @@ class GemmPlan:
             extra = 0 if block_scales is None else block_scales.registers
             parts = accumulator.parts + (f" + {extra} for scales" if extra else "")
             registers = accumulator.registers + extra
-            roles = Roles.warpgroups(consumers, registers, n // 2, specialized=specialized, parts=parts)
+            roles = Roles.warpgroups(
+                consumers,
+                registers,
+                n // 2,
+                specialized=specialized,
+                producer=config.load_registers,
+                parts=parts,
+            )
         else:
             accumulator = Accumulator.of(
                 a,

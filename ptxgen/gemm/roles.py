@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from ptxgen.gemm.errors import PlanError
 
-#: Registers of a thread of the producer and of the consumers, by consumer warpgroups: together what they begin with
-#: (65536 of a multiprocessor), in steps of 8 (PTX ISA 9.7.19.5, setmaxnreg).
-_REGISTERS = {2: (40, 232), 3: (32, 160), 4: (24, 112)}
+#: Registers of a thread of the producer by consumer warpgroups; the consumers share the rest of those that the CTA has
+#: at its launch, in steps of 8 (PTX ISA 9.7.19.5, setmaxnreg).
+_PRODUCER = {2: 40, 3: 32, 4: 24}
+_STEP = 8
 #: Registers of a multiprocessor.
 _ALL_REGISTERS = 65536
 #: What a consumer needs beside its accumulator for a wgmma (ptxas 13.5 says C7602 below that).
@@ -40,10 +41,13 @@ class Roles:
         return cls(warps=6, load=4, mma=5)
 
     @classmethod
-    def warpgroups(cls, consumers: int, accumulator: int, mma: int, *, specialized: bool, parts: str = "") -> Roles:
+    def warpgroups(
+        cls, consumers: int, accumulator: int, mma: int, *, specialized: bool, producer: int = 0, parts: str = ""
+    ) -> Roles:
         """Roles of a Hopper kernel: a producer warpgroup, then consumers with `accumulator` registers a thread.
 
-        `mma`: how many of those one wgmma takes. `parts`: the sum that they are, for messages.
+        `mma`: how many of those one wgmma takes. `producer`: registers of its threads; 0: by the number of consumers.
+        `parts`: the sum that the accumulator's are, for messages.
 
         Raises PlanError for an accumulator that does not fit.
         """
@@ -51,7 +55,7 @@ class Roles:
             if consumers > 1:
                 raise PlanError(f"one warpgroup multiplies 64 rows: m_tile must be 64 here, not {64 * consumers}")
             consumers = 0
-        registers = _REGISTERS.get(consumers)
+        registers = _split(consumers, producer)
         # ptxas allocates with the registers of setmaxnreg, except for a single wgmma, which gets those of the launch.
         threads = 128 * (1 + consumers)
         limit = min(_ALL_REGISTERS // threads // 8 * 8, 255)
@@ -106,3 +110,18 @@ class Roles:
         named = {"scheduler": self.scheduler, "load": self.load, "mma": self.mma}
         own = [f"warp {warp} {role}" for role, warp in named.items() if warp is not None]
         return ", ".join(["warps 0-3 epilogue", *own] if own else [f"all {self.warps} warps everything"])
+
+
+def _split(consumers: int, producer: int) -> tuple[int, int] | None:
+    """Registers of a thread of the producer and of the consumers after setmaxnreg; None without that."""
+    if consumers not in _PRODUCER:
+        if producer:
+            raise PlanError(
+                f"load_registers={producer} takes two or more consumer warpgroups, which take the registers; this "
+                f"kernel has {consumers}"
+            )
+        return None
+    threads = 128 * (1 + consumers)
+    all_registers = _ALL_REGISTERS // threads // _STEP * _STEP * threads
+    own = producer or _PRODUCER[consumers]
+    return own, (all_registers // 128 - own) // consumers // _STEP * _STEP

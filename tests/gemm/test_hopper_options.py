@@ -27,6 +27,8 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((200, 200, 136), {"m_tile": 128, "warpgroups": 1, "n_tile": 64, "scheduler": "grid"}),
     ((300, 200, 400), {"n_tile": 64, "lag": 2, "slots": 4}),
     ((300, 200, 64), {"n_tile": 64, "lag": 3, "slots": 4}),
+    ((300, 200, 136), {"n_tile": 64, "load_registers": 24, "slots": 4}),
+    ((300, 200, 136), {"m_tile": 192, "n_tile": 64, "load_registers": 56, "slots": 4}),
     ((300, 70, 200), {"c_major": "m", "n_tile": 64, "chunk": 64, "slots": 4}),
     ((300, 30, 200), {**SWAPPED, "scheduler": "grid"}),
     # Lines of C that end inside 16 bytes.
@@ -179,6 +181,8 @@ def test_one_arrival_too_few_for_the_lag_is_a_deadlock() -> None:
             "128 registers for its accumulator and 26 more, 154; of 512 threads",
         ),
         ({"m_tile": 256, "warpgroups": 2, "stages": 2}, "256 registers for its accumulator and 26 more, 282; of 384"),
+        ({"load_registers": 24, "m_tile": 64}, "load_registers=24 takes two or more consumer warpgroups"),
+        ({"load_registers": 48}, "load_registers must be 0, 24, 32, 40 or 56, not 48"),
         ({"lag": 4}, "lag=4 takes two warpgroups, at least 5 stages and whole tiles"),
         ({"lag": 1, "m_tile": 64}, "lag=1 takes two warpgroups, at least 2 stages and whole tiles"),
         ({"lag": 1, "scheduler": "stream"}, "lag=1 takes two warpgroups, at least 2 stages and whole tiles"),
@@ -190,6 +194,28 @@ def test_one_arrival_too_few_for_the_lag_is_a_deadlock() -> None:
 def test_what_has_no_plan(choices: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError, match=re.escape(words)):
         find(NAME).plan(**choices)
+
+
+@pytest.mark.parametrize(
+    ("m_tile", "n_tile", "producer", "consumers", "threads"),
+    [
+        (128, 128, 0, 232, 384),
+        (128, 128, 24, 240, 384),
+        (128, 128, 56, 224, 384),
+        (192, 96, 0, 160, 512),
+        (192, 96, 56, 152, 512),
+        (256, 64, 0, 112, 640),
+    ],
+)
+def test_the_consumers_share_what_the_producer_leaves(
+    m_tile: int, n_tile: int, producer: int, consumers: int, threads: int
+) -> None:
+    """By hand: a CTA begins with 65536 registers, in steps of 8 a thread, and setmaxnreg moves them in steps of 8."""
+    roles = find(NAME).plan(m_tile=m_tile, n_tile=n_tile, stages=2, load_registers=producer).roles
+    assert roles.registers is not None
+    assert roles.registers == (producer or {384: 40, 512: 32, 640: 24}[threads], consumers)
+    begins = 65536 // threads // 8 * 8 * threads
+    assert begins - 8 * (threads - 128) < 128 * roles.registers[0] + (threads - 128) * consumers <= begins
 
 
 def test_the_workspace_is_an_argument() -> None:
