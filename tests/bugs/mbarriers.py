@@ -86,6 +86,7 @@ RELEASED:
 CONSUME:
     mbarrier.try_wait.parity.shared.b64 %done, [full], %r0; // <--
     @!%done bra CONSUME;
+    ld.global.u32 %r1, [%data];
     bar.warp.sync 0xffffffff;
 -    setp.eq.u32 %p2, %warp, 1;
 -    and.pred %p2, %p2, %lane0;

@@ -1,14 +1,19 @@
 """Phases of an mbarrier against those who arrive and wait. PTX ISA 9.7.13.15.
 
 A wait names its phase by a parity alone, so a phase must not complete while a waiter is still a whole round behind.
+It is advice where the waiter does nothing else from then on: TileLang lets all warps of its producers wait for a free
+stage, of which one thread fills it.
 Arrivals of the lanes of a warp by one instruction belong to one phase: if a phase ends among them, the count is wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from ptxgen.device import Access, Severity, Status
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -18,12 +23,31 @@ from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Statement
 
+if TYPE_CHECKING:
+    from ptxgen.emulator.engines.work import AsyncWork
+    from ptxgen.emulator.memory.located import MemoryAccess
+
+
+_IDLE = (
+    "wait for the next one but one, without end. The warp accesses no memory after the wait, so no data depends on it"
+)
+
 
 @dataclass(slots=True)
 class _Rounds:
     """Of one mbarrier the first wait of each warp for the last phase that it waited for: phase, epoch, where."""
 
     waits: dict[int, tuple[int, int, Statement]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """A wait for a phase of an mbarrier that a slow warp takes for the next but one."""
+
+    mbarrier: MBarrier
+    phase: int
+    statement: Statement
+    waiter: Access
 
 
 class Phases(Observer):
@@ -34,6 +58,8 @@ class Phases(Observer):
         self._rounds: WeakKeyDictionary[MBarrier, _Rounds] = WeakKeyDictionary()
         #: The phase in which each mbarrier was at the first arrival of the present instruction of a warp.
         self._arriving: dict[MBarrier, int] = {}
+        #: By warp, the waits that are behind, while it has not accessed memory since.
+        self._idle: dict[int, list[_Behind]] = {}
         #: Whether an arrival or a wait was relaxed: it orders in time, but no clock has that order.
         self._relaxed = False
 
@@ -42,6 +68,37 @@ class Phases(Observer):
     ) -> None:
         self._arriving.clear()
         self._relaxed |= relaxed
+        if arrives and self._idle:
+            self._acts([warp])
+
+    def memory_requested(self, access: MemoryAccess) -> None:
+        if self._idle and access.space in ("global", "shared"):
+            self._acts(access.warps.tolist())
+
+    def work_issued(self, work: AsyncWork) -> None:
+        if self._idle:
+            self._acts([work.warp])
+
+    def warpgroup_issues(self, warps: Sequence[int]) -> None:
+        if self._idle:
+            self._acts(warps)
+
+    def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
+        if self._idle:
+            self._acts([warp])
+
+    def ctas_end(self, slots: Sequence[int]) -> None:
+        for warp in [warp for warp in self._idle if warp // self._happens_before.warps in slots]:
+            self._report_behind(warp, "advice")
+
+    def launch_ends(self, status: Status) -> None:
+        for warp in sorted(self._idle):
+            self._report_behind(warp, "error" if status == "deadlock" else "advice")
+
+    def _acts(self, warps: Sequence[int]) -> None:
+        for warp in warps:
+            if warp in self._idle:
+                self._report_behind(warp, "error")
 
     def mbarrier_updated(
         self,
@@ -92,8 +149,10 @@ class Phases(Observer):
                 continue
             if any(happens_before.before_mma(warp, each, member, clock) for each in observed):
                 continue
-            self._report_behind(warp, mbarrier, phase, statement)
-            return
+            waiter = self._findings.access(
+                "waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase
+            )
+            self._idle.setdefault(warp, []).append(_Behind(mbarrier, phase, statement, waiter))
 
     def _report_split(self, warp: int, slot: int, mbarrier: MBarrier, first: int, statement: Statement) -> None:
         if mbarrier.miscounted:
@@ -111,14 +170,17 @@ class Phases(Observer):
             cause=frozenset([causes.mbarrier(mbarrier.address), causes.DEADLOCK]),
         )
 
-    def _report_behind(self, warp: int, mbarrier: MBarrier, phase: int, statement: Statement) -> None:
-        waiter = self._findings.access("waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase)
-        self._findings.report(
-            mbarriers.MBARRIER_ROUND_BEHIND,
-            statement,
-            summary=f"phase {phase + 1} of {mbarrier.name} can complete while {waiter} still waits for phase {phase}",
-            rule=f"No arrival of phase {phase + 1} is ordered after this wait, and a wait names its phase by its "
-            "parity alone: it would take the next one for its own",
-            accesses=(waiter,),
-            cause=frozenset([causes.mbarrier(mbarrier.address)]),
-        )
+    def _report_behind(self, warp: int, severity: Severity) -> None:
+        for found in self._idle.pop(warp):
+            phase = found.phase
+            self._findings.report(
+                mbarriers.MBARRIER_ROUND_BEHIND,
+                found.statement,
+                summary=f"phase {phase + 1} of {found.mbarrier.name} can complete while {found.waiter} still waits for "
+                f"phase {phase}",
+                rule=f"No arrival of phase {phase + 1} is ordered after this wait, and a wait names its phase by its "
+                f"parity alone: it would {_IDLE if severity == 'advice' else 'take the next one for its own'}",
+                accesses=(found.waiter,),
+                cause=frozenset([causes.mbarrier(found.mbarrier.address)]),
+                severity=severity,
+            )
