@@ -28,3 +28,53 @@ def test_a_phase_ends_among_the_arrivals_of_a_warp(count: int, found: list[str],
     """One round is enough to prove it where a warp's arrivals count in two phases."""
     report, _ = launch(ARRIVE.replace("COUNT", str(count)), block=128, schedule=schedule)
     assert codes(report) == found, report.summary()
+
+
+#: Both warps wait for a free stage, as all warps of TileLang's producers do, but only the first one fills it.
+FREE = """\
+    .shared .align 8 .b64 free;
+    .shared .align 8 .b64 full;
+    .shared .align 4 .b32 stage;
+    .shared .align 4 .b32 own[96];
+    .reg .b32 %t, %warp, %parity, %count, %x;
+    .reg .pred %first, %consumer, %filler, %done, %more;
+    mov.u32 %t, %tid.x;
+    shr.u32 %warp, %t, 5;
+    setp.eq.u32 %first, %t, 0;
+    setp.eq.u32 %consumer, %warp, 2;
+    setp.eq.u32 %filler, %warp, 0;
+    @%first mbarrier.init.shared.b64 [free], 32;
+    @%first mbarrier.init.shared.b64 [full], 32;
+    mov.u32 %count, 0;
+    bar.sync 0;
+FILL:
+    and.b32 %parity, %count, 1;
+    @%consumer bra CONSUME;
+    xor.b32 %parity, %parity, 1;
+READY:
+    mbarrier.try_wait.parity.shared.b64 %done, [free], %parity;
+    @!%done bra READY;
+    @!%filler bra NEXT;
+    @%first st.shared.u32 [stage], %count;
+    mbarrier.arrive.shared.b64 _, [full];
+    bra NEXT;
+CONSUME:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], %parity;
+    @!%done bra CONSUME;
+    ld.shared.u32 %x, [stage];
+    mbarrier.arrive.shared.b64 _, [free];
+NEXT:
+    add.u32 %count, %count, 1;
+    setp.lt.u32 %more, %count, 4;
+    @%more bra FILL;
+    LAST
+    ret;"""
+
+STORE = "mov.u32 %x, own; mad.lo.u32 %x, %t, 4, %x; st.shared.u32 [%x], %t;"
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("last", "status"), [("", "ok"), (STORE, "findings")])
+def test_a_waiter_that_does_nothing_after_its_wait(last: str, status: str, schedule: Any) -> None:
+    report, _ = launch(FREE.replace("LAST", last), block=96, schedule=schedule)
+    assert (report.status, set(codes(report))) == (status, {"mbarrier-round-behind"}), report.summary()
