@@ -21,18 +21,18 @@ Each finding has one of these codes. An *error* makes the status of the launch `
 hardware would end the kernel too; *advice* leaves it `ok`. Sections are those of the PTX ISA 9.2. Each code has a
 test with a kernel that fires it, and one with a clean twin.
 
-A finding is proved by the happens-before relation, not by luck of the schedule: a race is reported even where this
-run gave the right result. `Emulator(checks=False)` leaves out all checks, advice too: then there are only faults and
-what else ends a launch, with its cause.
+Findings follow from the happens-before relation, not from the schedule that ran: a race is reported even where this
+run gave the right result. `Emulator(checks=False)` disables all checks, advice included; faults, deadlocks and limits
+are still reported.
 
-A finding says what happened (the accesses, by name and line), why it is wrong, and the fix. One cause is one finding:
-the same at other lines ends with "(so do lines 94, 97)", by other warps with "(the same of 7 other warps)", and what
+A finding names the accesses (variable and line), the broken rule, and the fix. One cause is one finding: the same at
+other lines ends with "(so do lines 94, 97)", by other warps with "(the same of 7 other warps)", and what
 follows from it is folded under it: "+ 7 consequences" (`ptxgen run -v` shows them, `finding.consequences` has them).
-Of one code 20 different findings are kept. `str(finding)` cuts long instructions in the middle; `finding.instruction`
-has all of it, `finding.to_json()` everything.
+At most 20 different findings are kept per code. `str(finding)` shortens long instructions; `finding.instruction` is
+the whole text, `finding.to_json()` the whole finding.
 
 Reviewed findings are left out by `ptxgen run --accept FILE.toml` or `Emulator(accept=FILE)`. An entry matches by code
-and instruction, not by line, and says why; entries that do not fire any more are reported:
+and instruction, not by line, and states a reason; entries that no longer match anything are reported:
 
     [[accept]]
     code = "missing-tcgen05-fence"
@@ -128,8 +128,8 @@ def _entry(check: Check) -> str:
         lines += [f"**Fix.** {_escaped(check.fix[0].upper() + check.fix[1:])}.", ""]
     lines += ["```", check.example, "```", ""]
     tests = f"Fires: `tests/{check.fires.partition('::')[0]}`."
-    if check.explains:
-        tests += f" Leads to: {', '.join(f'`{each}`' for each in check.explains if each != check.code)}."
+    if others := [f"`{each}`" for each in check.explains if each != check.code]:
+        tests += f" Leads to: {', '.join(others)}."
     return "\n".join([*lines, tests, ""])
 
 

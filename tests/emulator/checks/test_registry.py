@@ -25,6 +25,9 @@ def test_a_declaration_says_everything(code: str) -> None:
     for text in (check.rule, check.why):
         assert text.endswith(".")
     assert not check.fix.endswith(".")
+    # An instruction to the reader: `elect.sync, or ...` would be capitalized to `Elect.sync` in the docs.
+    assert re.match(r"([a-z]+,? |$)", check.fix), check.fix
+    assert not check.fix.startswith("ptxgen ")
     assert re.fullmatch(r"(\d+(\.\d+)*)?", check.section)
     assert check.example
     assert set(check.explains) <= CHECKS.keys()

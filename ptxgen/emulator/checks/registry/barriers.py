@@ -98,7 +98,7 @@ CLUSTER_BARRIER_ORDER = _check(
     section="9.7.13.3",
     rule="A thread must alternate barrier.cluster.arrive and barrier.cluster.wait, beginning with arrive.",
     why="A second arrival in a phase, or a wait without an arrival, is undefined.",
-    fix="one barrier.cluster.wait after each barrier.cluster.arrive",
+    fix="execute one barrier.cluster.wait after each barrier.cluster.arrive",
     example="barrier.cluster.arrive.aligned;\n// fixed: barrier.cluster.wait.aligned;\nbarrier.cluster.arrive.aligned;",
     fires="emulator/semantics/test_cluster.py::test_order_of_arrivals_and_waits",
     twin="emulator/semantics/test_cluster.py::test_order_of_arrivals_and_waits",
@@ -125,11 +125,9 @@ WARP_MASK = _check(
     rule="A lane that executes shfl.sync, vote.sync, match.sync, redux.sync or elect.sync must be in its own mask. The "
     "instruction waits for all lanes of the mask that have not exited; it need not be the same line.",
     why="Otherwise the result is undefined (also 9.7.13.9 to 14), or the warp hangs. A lane that never comes leaves "
-    "the "
-    "others waiting: that is a deadlock, which names them.",
+    "the others waiting: that is a deadlock, which names them.",
     fix="name the lane itself and those that execute the instruction with it: 0xffffffff for the whole warp. Do not "
-    "take "
-    "the mask from activemask after a branch",
+    "take the mask from activemask after a branch",
     example="shfl.sync.idx.b32 %value, %value, 0, 31, 0x0000ffff;      // fixed: 0xffffffff",
     fires="emulator/semantics/test_warp.py::test_lanes_that_the_mask_does_not_name",
     twin="emulator/semantics/test_warp.py::test_lanes_that_the_mask_does_not_name",
@@ -154,8 +152,7 @@ SETMAXNREG_BUDGET = _check(
     rule="The registers that the warps of a CTA hold and request must not exceed those with which they began "
     "(.maxnreg times the warps, counted for a thread of each warp).",
     why="setmaxnreg.inc waits for registers that no warp can give back. A deadlock there without this finding means "
-    "that "
-    "the sum fits, and a setmaxnreg.dec is missing or comes after something else that waits.",
+    "that the sum fits, and a setmaxnreg.dec is missing or comes after something else that waits.",
     fix="lower the counts so that their sum fits the pool",
     example=".maxnreg 128      // 8 warps\nsetmaxnreg.inc.sync.aligned.u32 240;      // fixed: 160, with .dec 96 in "
     "the others",

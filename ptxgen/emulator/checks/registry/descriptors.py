@@ -43,8 +43,7 @@ DESCRIPTOR_VERSION = _check(
     severity="advice",
     section="9.7.16.4.1",
     rule="Bits 46-48 of a shared-memory descriptor of tcgen05 are the constant 0b001 (table 40); 0 is advice, any "
-    "other "
-    "value an illegal descriptor.",
+    "other value an illegal descriptor.",
     why="Triton 3.5 wrote 0 and its kernels ran on B200 (`ptxgen explain facts descriptor-version`), but nothing "
     "promises that the next GPU accepts it.",
     fix="set bit 46, as SmemDescriptor.encode does",
@@ -87,8 +86,7 @@ ILLEGAL_TENSORMAP = _check(
     section="5.5",
     rule="The 128 bytes must be a tensormap. What they say of dimensions beyond the map's rank is not read (H200).",
     why="Hardware ends the kernel. It is advice where tensormap.replace gives a stride that is no multiple of 16 "
-    "bytes: "
-    "the rest is lost.",
+    "bytes: the rest is lost.",
     fix="encode the map again, or correct its address; ptxgen explain tensormap takes it apart",
     example="cvta.param.u64 %map, other;      // fixed: cvta.param.u64 %map, tensormap_a;",
     fires="emulator/semantics/test_tma.py::test_what_is_wrong_with_a_map_comes_first",
@@ -127,8 +125,7 @@ TENSORMAP_BOX = _check(
     fault=True,
     section="5.5.6",
     rule="tile::gather4 and tile::scatter4 take maps whose boxes have one row, without interleave; im2col::w takes "
-    "maps "
-    "with a swizzle and no interleave.",
+    "maps with a swizzle and no interleave.",
     why="Hardware ends the kernel.",
     fix="encode the map with such a box, swizzle and interleave",
     example="TensorMap.tiled(..., box=(64, 4))      // fixed: box=(64, 1) for gather4",

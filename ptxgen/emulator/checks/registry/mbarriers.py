@@ -30,7 +30,7 @@ MBARRIER_UNINITIALIZED = _check(
     section="9.7.13.15.9",
     rule="An operation on an mbarrier needs an mbarrier.init of this address before it, and no mbarrier.inval since.",
     why="Without one the 64 bits are whatever memory held: the operation is undefined.",
-    fix="mbarrier.init of this address before the first use",
+    fix="initialize it with mbarrier.init before the first use",
     example="// fixed: mbarrier.init.shared.b64 [full], 1;\nmbarrier.arrive.shared.b64 _, [full];",
     fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
     twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
@@ -43,7 +43,7 @@ MBARRIER_INIT_RACE = _check(
     rule="A warp that uses an mbarrier must have synchronized with the warp that initialized it.",
     why="Otherwise the init may come after the use. It is advice where barrier.cluster.arrive.relaxed lies between and "
     "only the fence is missing, as in CUTLASS's GEMMs for CTA pairs.",
-    fix="bar.sync between the init and the use; for peers fence.mbarrier_init.release.cluster and barrier.cluster",
+    fix="put bar.sync between init and use; for peer CTAs fence.mbarrier_init.release.cluster and barrier.cluster",
     example="@%first mbarrier.init.shared.b64 [full], 1;\n// fixed: bar.sync 0;\nmbarrier.arrive.shared.b64 _, [full];",
     fires="emulator/semantics/test_mbarrier.py::test_init_must_be_seen_before_use",
     twin="emulator/semantics/test_mbarrier.py::test_init_must_be_seen_before_use",
@@ -57,7 +57,7 @@ MBARRIER_INIT_PROXY = _check(
     rule="The async proxy must see the init of an mbarrier before a copy completes on it: fence.mbarrier_init or "
     "fence.proxy.async after the init, ordered before the copy; of a peer's mbarrier with barrier.cluster after it.",
     why="The copy may complete on an mbarrier that, as far as it can see, has not been initialized.",
-    fix="fence.mbarrier_init.release.cluster after the mbarrier.init, before the barrier",
+    fix="put fence.mbarrier_init.release.cluster between mbarrier.init and the barrier",
     example="mbarrier.init.shared.b64 [full], 1;\n// fixed: fence.mbarrier_init.release.cluster;\nbar.sync 0;",
     fires="emulator/checks/order/test_cluster_peers.py::test_fence_of_a_peers_mbarrier",
     twin="emulator/checks/order/test_cluster_peers.py::test_fence_of_a_peers_mbarrier",
@@ -70,7 +70,7 @@ MBARRIER_INVAL_RACE = _check(
     rule="mbarrier.inval must come after all uses of the mbarrier by other warps.",
     why="A use after it is undefined. It is advice where that use is a wait for a phase that is over: compilers "
     "invalidate so, and hardware still answers.",
-    fix="a barrier between the last use and mbarrier.inval",
+    fix="put a barrier between the last use and mbarrier.inval",
     example="// fixed: bar.sync 0;\n@%first mbarrier.inval.shared.b64 [full];",
     fires="emulator/semantics/test_mbarrier.py::test_the_end_must_come_after_all_arrivals",
     twin="emulator/semantics/test_mbarrier.py::test_the_end_must_come_after_all_arrivals",
@@ -83,7 +83,7 @@ MBARRIER_REINITIALIZED = _check(
     rule="mbarrier.init of an address that holds a live mbarrier is undefined.",
     why="Pending arrivals and bytes are lost. It is advice where lanes of a warp initialize the same mbarrier in one "
     "instruction, as ThunderKittens does.",
-    fix="mbarrier.inval first; one lane alone (elect.sync) initializes",
+    fix="execute mbarrier.inval first; initialize from one lane only (elect.sync)",
     example="// fixed: mbarrier.inval.shared.b64 [full];\nmbarrier.init.shared.b64 [full], 2;",
     fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
     twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
@@ -152,7 +152,7 @@ MBARRIER_OVERFLOW = _check(
     fault=True,
     section="9.7.13.15.2",
     rule="A phase must not get more arrivals than it expects, nor lose more expected arrivals than it has.",
-    why="The pending count wraps: the phase completes at a wrong time. A tcgen05.commit is one arrival, too.",
+    why="The pending count wraps, and the phase completes at the wrong time. A tcgen05.commit is one arrival, too.",
     fix="make the count of mbarrier.init the number of arrivals in a phase, or guard the arrival by one thread",
     example="mbarrier.init.shared.b64 [full], 1;\nmbarrier.arrive.shared.b64 _, [full];      // fixed: @%leader "
     "mbarrier...",
@@ -167,7 +167,7 @@ MBARRIER_TX = _check(
     section="9.7.13.15.3",
     rule="The tx-count of a phase must stay within -1048575 to 1048575.",
     why="It leaves the range if bytes are expected over and over, or if copies complete that no expect_tx covers.",
-    fix="make expect_tx name the bytes of whole boxes, those outside the tensor included",
+    fix="announce the bytes of whole boxes by expect_tx, including those outside the tensor",
     example="mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 2097152;      // fixed: the bytes of the copies",
     fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
     twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
@@ -178,17 +178,15 @@ EXPECT_TX = _check(
     title="wrong expect_tx",
     section="9.7.13.15.3",
     rule="expect_tx must announce the bytes of all copies of a phase before the phase's last arrival. Reported: a "
-    "phase "
-    "that completes while a copy for it is under way; a copy that no expect_tx covers, by a warp that has not waited "
-    "for the phase before; an expect_tx that no arrival of the phase follows; in a deadlock, a phase that only bytes "
-    "hold; and a CTA exit or mbarrier.inval after more bytes than were expected (advice: fewer).",
-    why="A phase completes as soon as all arrivals have come and its tx-count is zero. Bytes that are announced late, "
-    "or "
-    "not at all, may arrive after that: the waiting thread reads stale data, and the next phase counts wrong or never "
-    "completes. Whether that happens depends on how fast memory answers. Bytes are those of whole boxes, what lies "
-    "outside the tensor included; each CTA of a multicast counts them on its own mbarrier; with .cta_group::2 the "
-    "leader counts those of both CTAs. A phase whose count a thread has lowered by mbarrier.complete_tx is not judged.",
-    fix="mbarrier.arrive.expect_tx with the bytes of all copies of the phase, by the thread that issues them",
+    "phase that completes while a copy for it is under way; a copy that no expect_tx covers, by a warp that has not "
+    "waited for the phase before; an expect_tx that no arrival of the phase follows; in a deadlock, a phase held open "
+    "by bytes alone; and a CTA exit or mbarrier.inval after more bytes than were expected (advice: fewer).",
+    why="A phase completes as soon as no arrivals are pending and its tx-count is zero. Bytes that are announced "
+    "late, or not at all, may arrive after that: the waiting thread reads stale data, and the next phase counts wrong "
+    "or never completes. Whether that happens depends on how fast memory answers. Whole boxes count, including what "
+    "lies outside the tensor; each CTA of a multicast counts them on its own mbarrier; with .cta_group::2 the leader "
+    "counts those of both CTAs. A phase whose count a thread has lowered by mbarrier.complete_tx is not judged.",
+    fix="announce the bytes of all copies of the phase by mbarrier.arrive.expect_tx in the thread that issues them",
     example="mbarrier.arrive.expect_tx.shared.b64 _, [full], 4096;      // fixed: 8192\n"
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a], [%a], 4096, [full];\n"
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [b], [%b], 4096, [full];",
@@ -204,10 +202,10 @@ MBARRIER_PARITY = _check(
     rule="A wait must name the parity of the next phase for its warp: try_wait.parity with p succeeds once the current "
     "phase has the other parity. Reported in place of a race if a wait with the wrong parity explains it, and in a "
     "deadlock if the next phase is over but the wait is for a later one.",
-    why="A wait names only the parity of a phase, so a wrong one succeeds at once, or never. Before the first phase, "
-    "parity 1 counts as completed.",
+    why="A wait names only the parity of a phase, so a wrong one succeeds at once, or never. Before the first phase "
+    "completes, a wait for parity 1 succeeds.",
     fix="keep a parity per mbarrier, or per round of a ring, and flip it after each wait; start with 0 to wait for the "
-    "first phase, with 1 where the wait is to pass at first, as a producer's wait for an empty stage",
+    "first phase, with 1 where the first wait must pass, as a producer's wait for an empty stage",
     example="L: mbarrier.try_wait.parity.shared.b64 %done, [full], %parity; @!%done bra L;\n"
     "// fixed: xor.b32 %parity, %parity, 1;\nbra next_stage;",
     fires="emulator/checks/mbarrier/test_stale_waits.py::test_a_phase_that_does_not_come",
@@ -220,7 +218,7 @@ MBARRIER_NO_COMPLETE = _check(
     title=".noComplete completes a phase",
     section="9.7.13.15.13",
     rule="An arrival with .noComplete must not be the last of its phase.",
-    why="What happens then is undefined.",
+    why="Otherwise the behavior is undefined.",
     fix="leave out .noComplete",
     example="mbarrier.arrive.noComplete.shared.b64 %state, [full], 1;      // fixed: mbarrier.arrive.shared.b64 ...",
     fires="emulator/semantics/test_mbarrier.py::test_arrivals_that_may_not_complete",
@@ -233,9 +231,8 @@ DEADLOCK = _check(
     section="9.7.13.15",
     rule="No warp can proceed, and no asynchronous work is left.",
     why="The launch never ends. There is a finding for each instruction where warps wait: for an mbarrier with phase "
-    "and "
-    "parity, pending arrivals and the lines of those that have come, the bytes expected and those that have come; for "
-    "a barrier with the number of threads that have arrived and the warps that have exited.",
+    "and parity, pending arrivals and the lines of past ones, the bytes expected and transferred; for a barrier with "
+    "the number of threads that have arrived and the warps that have exited.",
     fix="arrivals pending: the init count is too large, or an arrival is guarded away. Bytes outstanding: expect_tx is "
     "too large, or a copy is missing. Neither: the wait is for a phase that has not begun, so its parity is wrong",
     example="mbarrier.init.shared.b64 [full], 2;      // fixed: 1\n@%leader mbarrier.arrive.shared.b64 _, [full];",

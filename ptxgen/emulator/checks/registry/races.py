@@ -15,19 +15,16 @@ SHARED_RACE = _check(
     rule="Two accesses to the same bytes of shared memory, at least one of them a write and one of them weak, must be "
     "ordered by happens-before. That holds for warps, for lanes of one warp, and for asynchronous operations. Strong "
     "accesses (volatile, relaxed, acquire, release, atomics) race with weak ones (8.7), not with each other; copies "
-    "and "
-    "MMAs are weak. Storing the bytes that are there already is not reported, nor are lanes of "
-    "a warp that store floats which differ in rounding only (the sums of a butterfly of shuffles).",
+    "and MMAs are weak. Stores that do not change the bytes are not reported, nor are lanes of a warp "
+    "that store floats differing in rounding only (the sums of a butterfly of shuffles).",
     why="The result depends on timing: a stage is overwritten while it is read, or read before it is filled. Lanes of "
-    "a "
-    "warp need bar.warp.sync (9.7.13.2) or a barrier of the CTA: shuffles, votes and collective loads converge the "
+    "a warp need bar.warp.sync (9.7.13.2) or a barrier of the CTA: shuffles, votes and collective loads converge the "
     "lanes but order no memory; cp.async.mbarrier.arrive publishes a thread's cp.async, not its stores. It is advice "
-    "where CUTLASS relies on it: one arrival of a warpgroup gives back a stage "
-    "after a wgmma.mma_async that all its warps issue; fence.proxy.async without a barrier within a warpgroup; and "
-    "where a rerun with different bytes there changed nothing, as with rows that a small tile does not use.",
-    fix="wait for the mbarrier on which the copy or commit completes and branch on the result; between warps a "
-    "barrier, "
-    "between lanes bar.warp.sync",
+    "where CUTLASS relies on it: one arrival of a warpgroup releases a stage after a wgmma.mma_async that all its "
+    "warps issue; fence.proxy.async without a barrier within a warpgroup; and where a rerun with different bytes "
+    "there changed nothing, as with rows that a small tile does not use.",
+    fix="wait for the mbarrier on which the copy or commit completes and branch on the result; synchronize warps by a "
+    "barrier, lanes by bar.warp.sync",
     example="cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [full];\n"
     "// fixed: L: mbarrier.try_wait.parity.shared.b64 %done, [full], 0; @!%done bra L;\n"
     "ld.shared.u32 %value, [tile];",
@@ -50,19 +47,20 @@ GLOBAL_RACE = _check(
     rule="Two accesses to the same bytes of global memory, at least one of them a write and one of them weak, must be "
     "ordered by happens-before, between warps of one CTA or of several, also where one CTA begins after the other has "
     "ended. Bulk and tensor copies count, and cp.async as a load. Reductions race neither with each other nor with "
-    "atomics. Storing the bytes that are there already is not reported; it is advice where another "
-    "instruction has stored them.",
-    why="bar.sync orders the warps of a CTA and barrier.cluster those of a cluster; nothing else orders CTAs than "
-    "release and acquire on a flag, or atomics. A copy to shared memory reads its source until its mbarrier completes; "
-    "a bulk group writes until cp.async.bulk.wait_group without .read (with .read only its shared memory is free). A "
+    "atomics. Stores that do not change the bytes are not reported; it is advice where another instruction has "
+    "stored the same ones.",
+    why="bar.sync orders the warps of a CTA and barrier.cluster those of a cluster; CTAs are ordered only by release "
+    "and acquire on a flag, or by atomics. A copy to shared memory reads its source until its mbarrier completes; a "
+    "bulk group writes until cp.async.bulk.wait_group without .read (with .read only its shared memory is free). A "
     "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA. A "
-    "release or acquire by one lane counts for the others of its warp from bar.warp.sync or a barrier on; shuffles and "
-    "votes order nothing. A weak store over a flag that other CTAs poll races with their loads. It is advice where two "
-    "copies or stores store the same bytes, as by a consumer that a compiler duplicates, and for a weak load whose "
-    "value only feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in the CUDA "
-    "programming guide), or decides that none is needed (the maximum of floats in Warp), beside other atomics.",
-    fix="a barrier within the CTA or cluster; between CTAs st.release or red.release by the writer and ld.acquire by "
-    "the reader",
+    "release or acquire by one lane counts for the others of its warp from bar.warp.sync or a barrier on; shuffles "
+    "and votes order nothing. A weak store over a flag that other CTAs poll races with their loads. It is advice "
+    "where two copies or stores store the same bytes, as by a consumer that a compiler duplicates, and for a weak "
+    "load whose value only feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in "
+    "the CUDA programming guide), or decides that none is needed (the maximum of floats in Warp), beside other "
+    "atomics.",
+    fix="put a barrier between them within a CTA or cluster; across CTAs use st.release or red.release in the writer "
+    "and ld.acquire in the reader",
     example="st.global.u32 [%data], %value;      // by one warp\n"
     "// fixed: bar.sync 0;\n"
     "ld.global.u32 %other, [%data];       // by another",
@@ -78,12 +76,13 @@ MISSING_FENCE = _check(
     "one that sees it acquires. A strong access alone (.relaxed, .volatile, atomics without .sem) orders nothing else. "
     "The scope must include both threads.",
     why="Without release and acquire the flag may become visible before the data. Between accesses that are all "
-    "strong a "
-    "missing fence is no finding, but `late` and `random` may return stale values. It is also advice where a CTA's "
-    "accesses to its own shared memory are ordered by barrier.cluster.arrive.relaxed alone, and what comes after is in "
-    "the same CTA (DeepGEMM) or overwrites them (a multicast after initialization, CUTLASS and Triton): the accesses "
-    "precede the arrival, and shared memory executes them in order. A peer that reads the data needs the release.",
-    fix="st.release or red.release (or fence.acq_rel before the store); ld.acquire (or fence.acq_rel after the load)",
+    "strong a missing fence is no finding, but `late` and `random` may return stale values. It is also advice where a "
+    "CTA's accesses to its own shared memory are ordered by barrier.cluster.arrive.relaxed alone, and what comes "
+    "after is in the same CTA (DeepGEMM) or overwrites them (a multicast after initialization, CUTLASS and Triton): "
+    "the accesses precede the arrival, and shared memory executes them in order. A peer that reads the data needs the "
+    "release.",
+    fix="use st.release or red.release (or fence.acq_rel before the store), and ld.acquire (or fence.acq_rel after "
+    "the load)",
     example="st.global.u32 [%data], %value;\n"
     "st.relaxed.gpu.global.u32 [%flag], 1;      // fixed: st.release.gpu.global.u32 [%flag], 1;",
     fires="emulator/checks/global_memory/test_races.py::test_missing_fences[relaxed store-late]",
@@ -122,7 +121,7 @@ MISSING_PROXY_FENCE = _check(
     "and where the response of clusterlaunchcontrol.try_cancel overwrites what threads have read (9.7.13.17). "
     "It is advice, too, before a copy overwrites what its own warp has read, or what only barriers of the CTA order; "
     "where an mbarrier gives the stage back CUTLASS leaves the fence out, and nothing is reported.",
-    fix="fence.proxy.async.shared::cta (or .global) after the stores, then the barrier",
+    fix="put fence.proxy.async.shared::cta (or .global) after the stores, before the barrier",
     example="st.shared.b128 [smem_a], %value;\n"
     "// fixed: fence.proxy.async.shared::cta;\n"
     "bar.sync 0;\n"
@@ -140,7 +139,7 @@ MISSING_TENSORMAP_FENCE = _check(
     rule="A copy that uses a tensormap which the kernel has changed in global memory needs release and acquire of the "
     "tensormap proxy between.",
     why="The copy may use the tensormap as it was before.",
-    fix="tensormap.cp_fenceproxy or fence.proxy.tensormap::generic.release by the writer, then "
+    fix="use tensormap.cp_fenceproxy or fence.proxy.tensormap::generic.release in the writer, then "
     "fence.proxy.tensormap::generic.acquire by the thread that copies",
     example="tensormap.replace.tile.global_address.global.b1024.b64 [%map], %address;\n"
     "// fixed: fence.proxy.tensormap::generic.release.gpu; fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n"
@@ -174,7 +173,7 @@ NC_LOAD = _check(
     "(`launch_overlapping`) nor what the previous grid writes after griddepcontrol.launch_dependents.",
     why="It goes through the texture path, which is not coherent: no barrier, fence or griddepcontrol.wait orders it "
     "after a store. nvcc chooses it for `const __restrict__` and __ldg.",
-    fix="ld.global without .nc",
+    fix="use ld.global without .nc",
     example="st.global.u32 [%data], %value;\nbar.sync 0;\n"
     "ld.global.nc.u32 %other, [%data];      // fixed: ld.global.u32 %other, [%data];",
     fires="bugs/test_bugs.py::test_bug_is_reported[read-only-load-of-data-written-here-eager]",
@@ -188,7 +187,7 @@ DUPLICATE_COPY = _check(
     rule="One thread issues a bulk or tensor copy; each lane that executes it issues a copy of its own.",
     why="A reduction adds its data as often as lanes issue it. Stores of the same bytes are advice: ptxas makes one "
     "instruction of them, and CuTe DSL's epilogues rely on that, but the source pays for 32.",
-    fix="elect.sync, or a predicate of one lane",
+    fix="issue it from one lane: elect.sync, or a predicate",
     example="cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%out], [tile], 256;      // fixed: @%leader",
     fires="bugs/test_bugs.py::test_bug_is_reported[reduction-issued-by-a-whole-warp-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[reduction-issued-by-a-whole-warp-eager]",
@@ -202,10 +201,9 @@ GRID_RACE = _check(
     "reads or writes only after griddepcontrol.wait.",
     why="The grids run at the same time once the first executes griddepcontrol.launch_dependents; only "
     "griddepcontrol.wait makes the earlier grid's memory visible. The second kernel may read stale values now and "
-    "then. "
-    "Strong accesses, and reductions by copies, do not race with each other.",
-    fix="griddepcontrol.wait before the first access to what the previous grid produces or uses, by the thread itself "
-    "or by one with which it synchronizes afterwards",
+    "then. Strong accesses, and reductions by copies, do not race with each other.",
+    fix="put griddepcontrol.wait before the first access to what the previous grid writes or reads, in the thread "
+    "itself or by one with which it synchronizes afterwards",
     example="// fixed: griddepcontrol.wait;\nld.global.u32 %value, [%from_the_previous_grid];",
     fires="emulator/schedule/test_grids.py::test_copies_without_waiting",
     twin="emulator/schedule/test_grids.py::test_waiting_makes_the_grid_before_visible[3--late-0]",
@@ -218,8 +216,7 @@ CTA_EXIT = _check(
     rule="A CTA must not exit while a peer or an asynchronous operation may still use its shared memory.",
     why="The memory then belongs to another CTA: the access reads or corrupts its data.",
     fix="before the exit, wait for copies, for MMAs that read, and for commits of peers on mbarriers here; in a "
-    "cluster "
-    "end with barrier.cluster (a relaxed arrival is enough)",
+    "cluster end with barrier.cluster (a relaxed arrival is enough)",
     example="st.shared::cluster.u32 [%peer], %value;\n"
     "// fixed: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;",
     fires="emulator/semantics/test_cluster.py::test_a_cta_that_ends_too_early[loads-late]",
@@ -233,7 +230,7 @@ BULK_GROUP_UNWAITED = _check(
     section="9.7.9.25",
     rule="A CTA exits while a bulk store may still read its shared memory.",
     why="The memory then belongs to another CTA, and the store may send that CTA's bytes.",
-    fix="cp.async.bulk.wait_group.read 0 before the exit",
+    fix="wait with cp.async.bulk.wait_group.read 0 before the exit",
     example="cp.async.bulk.commit_group;\n// fixed: cp.async.bulk.wait_group.read 0;\nret;",
     fires="emulator/semantics/test_bulk.py::test_order[a source overwritten before the wait-late]",
     twin="emulator/semantics/test_bulk.py::test_stores[0-late]",

@@ -14,16 +14,15 @@ TENSOR_RACE = _check(
     title="race in tensor memory",
     section="9.7.16.6",
     rule="Two accesses to the same cells of tensor memory, one of them a write, must be ordered; only the pairs of "
-    "9.7.16.6.2 are by themselves. Operations of the tensor core of a CTA, or of a CTA pair, run in their order of "
-    "issue.",
+    "9.7.16.6.2 are implicitly ordered. Operations of the tensor core of a CTA, or of a CTA pair, run in their order "
+    "of issue.",
     why="MMA, copy, shift, load and store are asynchronous (9.7.16.6.1): a load before the commit of the MMA reads "
     "stale sums, an MMA reads A that a tcgen05.st has not written yet, a store overwrites what an MMA still reads. "
     "Reading a register of a tcgen05.ld waits for its value and orders nothing else (9.7.16.6.4.5): the columns may be "
     "freed after it, as CuTe DSL's kernels do, but before another warp overwrites them there must be a "
     "tcgen05.wait::ld.",
-    fix="tcgen05.commit and a wait for its mbarrier (mma, cp, shift), tcgen05.wait::ld, tcgen05.wait::st; for other "
-    "warps "
-    "then a synchronization between tcgen05.fence::before_thread_sync and ::after_thread_sync",
+    fix="use tcgen05.commit and wait for its mbarrier (mma, cp, shift), tcgen05.wait::ld or tcgen05.wait::st; for "
+    "other warps synchronize between tcgen05.fence::before_thread_sync and ::after_thread_sync",
     example="tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
     "// fixed: L: mbarrier.try_wait.parity.shared.b64 %p, [done], 0; @!%p bra L; tcgen05.fence::after_thread_sync;\n"
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
@@ -38,10 +37,8 @@ MISSING_TCGEN05_WAIT = _check(
     section="9.7.16.6.4.5",
     rule="tcgen05.wait::ld belongs between a tcgen05.ld and the first use of its registers, tcgen05.wait::st between a "
     "warp's tcgen05.st and its load of the same cells.",
-    why="PTX ISA before 9.2 requires the first; CUTLASS's stream-K kernels leave out the second, and no manual "
-    "promises "
-    "it.",
-    fix="one tcgen05.wait::ld after several loads, before the first use; tcgen05.wait::st after the stores",
+    why="PTX ISA before 9.2 requires the first. CUTLASS's stream-K kernels omit the second, which no manual permits.",
+    fix="put one tcgen05.wait::ld after all loads, before the first use; put tcgen05.wait::st after the stores",
     example="tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];\n// fixed: tcgen05.wait::ld.sync.aligned;\n"
     "st.global.u32 [%out], %value;",
     fires="emulator/checks/order/test_tcgen05_order.py::test_order[no wait for the load-late]",
@@ -57,7 +54,7 @@ MISSING_TCGEN05_FENCE = _check(
     "::before_thread_sync between a tcgen05.ld or st and the synchronization that follows.",
     why="Only these fences order asynchronous instructions with a synchronization. CuTe and Triton leave them out in "
     "places, so it is advice.",
-    fix="put the fence behind every such wait; it costs nothing",
+    fix="put the fence after every such wait",
     example="mbarrier.try_wait.parity.shared.b64 %p, [done], 0;\n// fixed: tcgen05.fence::after_thread_sync;\n"
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
     fires="emulator/semantics/test_tcgen05_movement.py::test_a_stored_by_other_warps_wants_fences",
@@ -106,7 +103,7 @@ TMEM_NOT_FREED = _check(
     section="9.7.16.7.1",
     rule="A CTA must free all its columns before it exits.",
     why="The columns are lost to the next CTAs of the multiprocessor.",
-    fix="tcgen05.dealloc by one warp after all uses",
+    fix="free them with tcgen05.dealloc, by one warp, after all uses",
     example="// fixed: tcgen05.dealloc.cta_group::1.sync.aligned.b32 %taddr, 128;\nret;",
     fires="emulator/semantics/test_tcgen05_allocation.py::test_life_of_allocations[never given back]",
     twin="emulator/semantics/test_tcgen05_allocation.py::test_all_columns_for_one",
@@ -147,7 +144,7 @@ TMEM_OUT_OF_BOUNDS = _fault(
     rule="Tensor memory has 128 lanes and 512 columns; a matrix must begin on a lane that its layout allows, A and "
     "metadata on the lane of D (layouts C and F).",
     why="Hardware ends the kernel.",
-    fix="ptxgen layout draws where a matrix lies",
+    fix="correct the address; ptxgen layout draws the lanes and columns of a matrix",
     example="add.u32 %taddr, %taddr, 512;      // fixed: below 512 columns",
     fires="emulator/semantics/test_tcgen05.py::test_what_a_load_may_reach",
     twin="emulator/semantics/test_tcgen05.py::test_what_a_load_may_reach",
@@ -186,7 +183,7 @@ PAIR_NOT_STARTED = _check(
     why="The manual lets a warp of each CTA perform the allocation together and does not say what happens to one whose "
     "peer has not started. CUTLASS and Triton put a barrier of the cluster before it (triton-lang/triton#10735). On "
     "a B300 the launch is reported to fail where a CTA frees before its peer has allocated (NVIDIA/cutlass#3435).",
-    fix="barrier.cluster.arrive and .wait before the allocation; the one that publishes mbarriers will do",
+    fix="put barrier.cluster.arrive and .wait before the allocation; the one that publishes mbarriers is enough",
     example="// fixed: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
     "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 64;",
     fires="bugs/test_bugs.py::test_bug_is_reported[pair-allocates-before-its-peer-has-started-eager]",
@@ -212,8 +209,8 @@ MANY_ISSUERS = _check(
     severity="advice",
     section="9.7.16.5",
     rule="A single thread issues tcgen05.mma, cp, shift and commit.",
-    why="Each lane issues one of its own: D gets as many sums added, the mbarrier as many arrivals.",
-    fix="elect.sync, or a predicate of one lane",
+    why="Each lane issues its own: the products are added to D, and arrivals counted on the mbarrier, once per lane.",
+    fix="issue it from one lane: elect.sync, or a predicate",
     example="tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %idesc, %p;      // fixed: @%leader tcgen05.mma...",
     fires="emulator/semantics/test_tcgen05.py::test_what_several_lanes_issue[tcgen05.mma--32-late]",
     twin="emulator/semantics/test_tcgen05.py::test_what_several_lanes_issue[tcgen05.mma-@%leader-1-late]",
@@ -225,8 +222,7 @@ CTA_PAIR = _fault(
     section="9.7.16.5",
     rule=".cta_group::2 needs a peer CTA that has not exited.",
     why="Hardware ends the kernel. (Both .cta_group::1 and ::2 in one kernel are illegal PTX.) A tcgen05.alloc of a "
-    "pair "
-    "waits for a warp of the peer, and a dealloc may (table 48): if it never comes, that is a deadlock.",
+    "pair waits for a warp of the peer, and a dealloc may (table 48): if it never comes, that is a deadlock.",
     fix="launch clusters of an even number of CTAs; end with barrier.cluster",
     example="tcgen05.alloc.cta_group::2...      // fixed: launch with cluster=2",
     fires="emulator/semantics/test_tcgen05_pairs.py::test_allocation",

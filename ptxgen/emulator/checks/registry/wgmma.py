@@ -15,14 +15,11 @@ WGMMA_REGISTER_IN_FLIGHT = _check(
     rule="Until wgmma.wait_group has waited for the group of an MMA, no thread may read or write a register of its "
     "accumulator, write a register of its A, or use the accumulator as A of another MMA. Reading A is fine.",
     why="The tensor core reads and writes registers at its own time: the value is the old one, the new one, or "
-    "neither. "
-    "ptxas warns of some of these and then waits after every MMA, which is slow. Where mov copies an accumulator, "
-    "ptxas "
-    "inserts a wait (its message C7517, seen with 13.5 and Triton 3.6): that is advice, and the copy must not be used "
-    "before the program's wait.",
-    fix="wgmma.commit_group after the MMAs and wgmma.wait_group N before the access, where N counts the groups that "
-    "may "
-    "still be in flight; MMAs without a commit_group are in no group",
+    "neither. ptxas warns of some of these and then waits after every MMA, which is slow. Where mov copies an "
+    "accumulator, ptxas inserts a wait (its message C7517, seen with 13.5 and Triton 3.6): that is advice, and the "
+    "copy must not be used before the program's wait.",
+    fix="put wgmma.commit_group after the MMAs and wgmma.wait_group N before the access, where N is the number of "
+    "groups that may still be in flight; MMAs without a commit_group are in no group",
     example="wgmma.commit_group.sync.aligned;\n// fixed: wgmma.wait_group.sync.aligned 0;\nst.global.f32 [%out], %d0;",
     fires="emulator/semantics/test_wgmma.py::test_a_in_flight",
     twin="emulator/semantics/test_wgmma.py::test_a_in_flight",
@@ -36,7 +33,7 @@ MISSING_WGMMA_FENCE = _check(
     "the accumulator or of A and the next MMA that uses it, and between MMAs whose accumulators share registers but "
     "have different shapes.",
     why="Without it the MMA may start from what a register held before.",
-    fix="one wgmma.fence.sync.aligned before each batch of MMAs; none between MMAs into the same accumulator",
+    fix="put wgmma.fence.sync.aligned before each batch of MMAs; none is needed between MMAs into the same accumulator",
     example="mov.f32 %d0, 0f00000000;\n// fixed: wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16... "
     "{%d0, ...}, ...;",
     fires="emulator/semantics/test_wgmma.py::test_missing_fences",
@@ -63,8 +60,7 @@ INCOMPLETE_WARPGROUP = _check(
     section="9.7.15.1",
     rule="wgmma needs the four warps of a warpgroup, which begins at a multiple of 4 warps.",
     why="Hardware ends the kernel. A warp that stays away from wgmma.fence leaves the others waiting: that is a "
-    "deadlock, "
-    "which names them.",
+    "deadlock, which names them.",
     fix="launch a multiple of 128 threads",
     example=".reqntid 96      // fixed: .reqntid 128",
     fires="emulator/semantics/test_wgmma.py::test_all_warps_of_a_warpgroup",
