@@ -43,6 +43,7 @@ def test_the_broken_kernel_is_reported_as_shown() -> None:
     for finding in result.launch.findings[:2]:
         said = " ".join(finding.message.split())
         assert f"broken.ptx:{finding.line}: error: [{finding.code}] {said}" in shown
+        assert f"fix: {finding.fix}" in shown
 
 
 def test_the_commands_exist() -> None:

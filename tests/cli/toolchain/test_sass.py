@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Cli
 from tests.support.cubins import cubin
+from tests.support.paths import ROOT
 
 WGMMA = "hopper/wgmma"
 
@@ -54,6 +56,15 @@ def test_exit_codes_and_the_cache(cli: Cli, groups: Path, cache: Path) -> None:
     assert grown.code == 1
     assert "fails: registers: " in grown.out
     assert cli("sass", "diff", groups, WGMMA, "--fail-on", "registers+250").code == 0
+
+
+def test_the_readme_shows_what_is_printed(cli: Cli, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    printed = cli("sass", "diff", "blackwell/clc", "blackwell/clc[stages=4]")
+    assert printed.code == 1
+    blocks = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (shown,) = (block for block in blocks if block.startswith("A blackwell/clc"))
+    assert shown in printed.out
 
 
 def test_the_option_that_caused_a_difference(cli: Cli, cache: Path) -> None:
