@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
+from numbers import Integral
 from typing import Any
 
 from ptxgen.descriptors.instruction import SCALED_KINDS
@@ -196,7 +197,7 @@ def _require(name: str, value: Any, choices: tuple[Any, ...] = (), range: tuple[
         raise PlanError(f"{name} must be {', '.join(shown[:-1])} or {shown[-1]}, not {value}")
     if range:
         first, last, step = range
-        if not isinstance(value, int):
+        if not isinstance(value, Integral):
             raise PlanError(f"{name} must be a whole number, not {value!r}")
         if not first <= value <= last or (value - first) % step:
             raise PlanError(f"{name} must be {first} to {last}{f' in steps of {step}' * (step > 1)}, not {value}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +50,8 @@ class GemmProblem:
 
     def __post_init__(self) -> None:
         for name, value in (("M", self.m), ("N", self.n), ("K", self.k), ("the number of batches", self.batches)):
+            if not isinstance(value, Integral):
+                raise PlanError(f"{name} must be a whole number, not {value!r}")
             if not 1 <= value < 2**31:
                 raise PlanError(f"{name} must be 1 to {2**31 - 1}, not {value}")
         if self.batches > 1 and not self.plan.config.batched:
@@ -264,9 +267,12 @@ class GemmProblem:
     def _require_array(self, array: Any, shown: str, dtype: str, sizes: tuple[int, ...]) -> None:
         """That a device array has a size and type; `sizes` in elements, the first without a gap at the end."""
         made = DTYPES[dtype]
+        shown = f"{shown} {made.name}"
+        if array is None or isinstance(array, np.ndarray):
+            what = "none is given" if array is None else "a NumPy array is given; copy it with device.array"
+            raise PlanError(f"{shown}, on the device, but {what}")
         if not isinstance(array, DeviceArray):
             return
-        shown = f"{shown} {made.name}"
         if array.nbytes not in [size * made.bits // 8 for size in sizes]:
             raise PlanError(
                 f"{shown}, {sizes[0] * made.bits // 8} bytes, but the array of shape {array.shape} and type "

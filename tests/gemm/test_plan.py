@@ -163,6 +163,16 @@ def test_problems_that_cannot_be_launched(size: tuple[int, int, int], words: str
         plan().problem(*size)
 
 
+def test_numbers_are_whole_and_may_be_of_numpy() -> None:
+    assert plan("modular-k8", stages=np.int64(4)) == plan("modular-k8", stages=4)
+    rows: Any
+    for rows in (64, np.int64(64)):
+        assert plan().problem(rows, 64, 64).grid == (1, 1, 1)
+    for rows in ("64", 64.5, None):
+        with pytest.raises(PlanError, match=f"M must be a whole number, not {rows!r}"):
+            plan().problem(rows, 64, 64)
+
+
 def test_misaligned_and_short_leading_dimensions() -> None:
     with pytest.raises(PlanError, match="lda must be a multiple of 8"):
         plan().problem(16, 16, 64, lda=68)
@@ -241,6 +251,8 @@ def test_arrays_of_another_size_or_type_are_refused() -> None:
         ((a, b, device.empty((256, 128), np.int32)), "C is 256×128 f32, but the array has the type int32"),
         ((a, a, c), "B is 128×64 bf16"),
         ((a, b, a), "C is 256×128 f32"),
+        ((np.zeros((256, 64), np.uint16), b, c), "A is 256×64 bf16, on the device, but a NumPy array is given; copy"),
+        ((a, None, c), "B is 128×64 bf16, on the device, but none is given"),
     ):
         with pytest.raises(PlanError, match=message):
             problem.arguments(*wrong)
