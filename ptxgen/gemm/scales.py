@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import ml_dtypes
 import numpy as np
@@ -29,11 +29,14 @@ from ptxgen.layouts.scale_factors import (
 )
 
 Rounding = Literal["floor", "ceil"]
+_ROUNDINGS = get_args(Rounding)
 
 #: Elements of K per scale, by scale vector (PTX ISA 9.7.16.10.7.1).
 _BLOCK = {"1X": 32, "2X": 32, "4X": 16}
 _UE8M0_BIAS, _UE8M0_NAN = 127, 0xFF
 _UE4M3_NAN, _UE4M3_MASK = 0x7F, 0x7F
+#: The least normal number of f32, the type of alpha.
+_LEAST_TENSOR_SCALE = 2.0**-126
 #: The last two dimensions of a 512-byte block: as a matrix that tcgen05.cp reads, and as a box of Triton's TMA loads.
 _ATOMS = ((32, 16), (2, 256))
 
@@ -103,12 +106,13 @@ def scale_values(scales: ArrayLike, scale: str) -> NDArray[np.float64]:
 def tensor_scale(values: ArrayLike, type: ScaledType = NVFP4) -> float:
     """The scale of a whole matrix that brings its largest block to the largest ue4m3 scale; 1 for ue8m0 and for zeros.
 
-    The product of both operands' is the alpha of their GEMM.
+    NaN and infinities do not count. The product of both operands' is the alpha of their GEMM.
     """
-    largest = float(np.max(np.abs(np.asarray(values, np.float64)), initial=0.0))
-    if type.scale != "ue4m3" or largest == 0 or not np.isfinite(largest):
+    sizes = np.abs(np.asarray(values, np.float64))
+    largest = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+    if type.scale != "ue4m3" or largest == 0:
         return 1.0
-    return largest / (type.largest * float(ml_dtypes.finfo(scalar_type("e4m3")).max))
+    return max(largest / (type.largest * float(ml_dtypes.finfo(scalar_type("e4m3")).max)), _LEAST_TENSOR_SCALE)
 
 
 def quantize(
@@ -120,8 +124,11 @@ def quantize(
     ceil the smallest power of two with which no element saturates. ue4m3: the largest of the block over the largest
     element, rounded to nearest even, at most 448. Elements are rounded to nearest even and saturate. A block with NaN
     or infinity has a NaN scale and elements of zero; a block of zeros has the smallest ue8m0, and zero as ue4m3.
-    Raises PlanError for what is no matrix, a K that is no multiple of the block, and a tensor_scale that is not > 0.
+    Raises PlanError for what is no matrix, a K that is no multiple of the block, a tensor_scale that is not > 0, and
+    another rounding.
     """
+    if rounding not in _ROUNDINGS:
+        raise PlanError(f"rounding must be {' or '.join(_ROUNDINGS)}, not {rounding}")
     matrix = np.asarray(values, np.float64)
     if matrix.ndim != 2:
         raise PlanError(f"quantize takes a matrix [rows, K], not {matrix.ndim} dimensions")
@@ -168,11 +175,14 @@ def packed_bytes(rows: int, k: int, type: ScaledType = MXFP8) -> int:
 def pack(scales: ArrayLike, fill: int = 0) -> NDArray[np.uint8]:
     """Return row-major scales [rows, scales along K] as blocks of 128 by 4, 512 bytes each.
 
-    `fill` is the byte of rows and scales beyond the matrix. Raises PlanError for what is no matrix of bytes.
+    `fill` is the byte of rows and scales beyond the matrix; a NaN there makes C NaN. Raises PlanError for what is no
+    matrix of bytes.
     """
     data = _scale_bytes(scales)
     if data.ndim != 2:
         raise PlanError(f"pack takes row-major scales [rows, scales along K], not {_shape(data)}")
+    if not 0 <= fill <= 255:
+        raise PlanError(f"fill must be a byte, 0 to 255, not {fill}")
     return to_blocked(data, fill)
 
 

@@ -170,6 +170,22 @@ def test_a_tensor_scale_brings_the_largest_block_to_448() -> None:
     assert tensor_scale(given, MXFP8) == tensor_scale(np.zeros((2, 16))) == 1
 
 
+def test_a_tensor_scale_is_that_of_the_finite_values() -> None:
+    """One NaN costs its block, not the matrix; and the scale is positive however small the values are."""
+    given = np.random.default_rng(5).standard_normal((4, 64)) * 1e-6
+    by = tensor_scale(given)
+    given[1, 3], given[2, 40] = math.nan, -math.inf
+    assert tensor_scale(given) == pytest.approx(by, rel=0.5)
+    elements, scales = quantize(given, NVFP4, tensor_scale=tensor_scale(given))
+    assert [int(scales[1, 0]), int(scales[2, 2])] == [0x7F, 0x7F]
+    made = dequantize(elements, scales, NVFP4, tensor_scale=tensor_scale(given))
+    assert np.abs(made[0] - given[0]).max() < 1e-6
+    assert np.isnan(made[1, :16]).all()
+    assert np.isfinite(made[1, 16:]).all()
+    assert tensor_scale(np.full((1, 16), math.nan)) == 1
+    assert quantize(np.full((1, 16), 5e-324), NVFP4, tensor_scale=tensor_scale(np.full((1, 16), 5e-324)))[1][0, 0] == 0
+
+
 @pytest.mark.parametrize(("rows", "scales"), [(128, 4), (256, 8), (130, 5), (1, 1), (384, 3)])
 def test_blocks_are_those_of_cublas(rows: int, scales: int) -> None:
     """The formula of "1D block scaling factors layout" in cuBLAS's documentation, element by element."""
@@ -278,6 +294,12 @@ def test_what_there_is_not_is_refused() -> None:
         quantize(np.zeros(64))
     with pytest.raises(PlanError, match="tensor_scale must be positive"):
         quantize(np.zeros((1, 32)), tensor_scale=0)
+    for type in (MXFP8, NVFP4):
+        with pytest.raises(PlanError, match="rounding must be floor or ceil, not even"):
+            quantize(np.zeros((1, 32)), type, rounding="even")  # type: ignore[arg-type]
+    for fill in (-1, 256):
+        with pytest.raises(PlanError, match=f"fill must be a byte, 0 to 255, not {fill}"):
+            pack(np.zeros((4, 4), np.uint8), fill)
     with pytest.raises(PlanError, match="bytes of ue8m0 or ue4m3, not float32"):
         pack(np.zeros((4, 4), np.float32))
     with pytest.raises(PlanError, match="elements must be a matrix of e4m3"):
