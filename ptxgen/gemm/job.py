@@ -18,6 +18,7 @@ import numpy as np
 from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport
 from ptxgen.device.placed import Placed
 from ptxgen.gemm.comparison import BLOCK, POISON, Comparison, compare, line_list, merged
+from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.reference import Reference
@@ -177,7 +178,7 @@ class GemmJob:
 
     `more`: other fields of GemmProblem. Unless it says otherwise, alpha is 3 and beta −2, so that a kernel that drops
     one is wrong. Lines of matrices start on 16 bytes where the kernel requires it, whatever M, N and K are.
-    `whole_range`: elements and scales of a block-scaled problem are over all values of their types, NaN scales too.
+    `whole_range`: elements and scales of a block-scaled problem are over all values of their types, NaN too.
     """
 
     plan: GemmPlan
@@ -190,6 +191,8 @@ class GemmJob:
 
     def __post_init__(self) -> None:
         _ = self.problem  # raises PlanError for sizes that the plan does not take
+        if self.whole_range and not self.plan.scales:
+            raise PlanError("only block-scaled kernels take elements and scales over their whole range")
 
     @cached_property
     def problem(self) -> GemmProblem:

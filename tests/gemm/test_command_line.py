@@ -18,6 +18,8 @@ RUN_CLC = ("run", "blackwell/clc")
     [
         (("run", "blackwell/clk"), "there is no kernel 'blackwell/clk'; did you mean blackwell/clc or"),
         (("run", "modular-k10"), "there is no kernel 'modular-k10'; did you mean modular-k1"),
+        ((*RUN_CLC, "--whole-range"), "only block-scaled kernels take elements and scales over their whole range"),
+        (("run", "rowsum.py", "--whole-range"), "--whole-range is for shipped kernels: rowsum.py has"),
         ((*RUN_CLC, "--set", "stage=3"), "blackwell/clc has no option 'stage'; did you mean stages"),
         (("run", "blackwell/pair", "--set", "m_tile=64"), "the M tile must be 256 (tcgen05.mma with cta_group::2)"),
         ((*RUN_CLC, "--set", "tile=256x100"), "n_tile must be 16 to 256 in steps of 16, not 100"),
@@ -84,6 +86,12 @@ def test_a_job_whose_arrays_or_grid_do_not_fit(
     assert execute(["run", path]) == BAD_INPUT
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"error: {words}\n")
+
+
+def test_a_run_over_the_whole_range_compares_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "mxfp8-quantizing", "--m", "70", "--n", "96", "--k", "64", "--whole-range", "--json"]
+    assert execute(arguments) == OK
+    assert json.loads(capsys.readouterr().out)["status"] == "ok"
 
 
 def test_a_run_with_options_says_what_it_computes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,6 +124,36 @@ def test_elements_and_scales_over_their_whole_range(name: str) -> None:
     require_right(name, (270, 256, 256), "random", 5, whole_range=True)
 
 
+def test_the_whole_range_has_nan_infinities_and_zeros() -> None:
+    plan = find("mxfp8-initial").plan(dtype="e5m2")
+    reference = ScaledReference(plan.problem(200, 200, 256), 6, whole_range=True)
+    a, b = (each.astype(np.float32) for each in reference.inputs)
+    for matrix in (a, b):
+        assert np.isnan(matrix).any()
+        assert np.isinf(matrix).any()
+        assert (matrix == 0).all(axis=1).any()
+        assert np.isfinite(matrix).all(axis=1).mean() > 0.9
+    assert (reference.values(slice(None), slice(None)) == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("max.NaN.abs", "max.abs"),
+        ("max.s32 %r_scale, %r_scale, 0;", ""),
+        ("selp.b32 %r_scale, 255, %r_scale, %p_broken;", ""),
+        ("selp.b32 %r_pair0, 0, %r_pair0, %p_broken;", ""),
+    ],
+    ids=["NaN", "least scale", "NaN scale", "zeros"],
+)
+def test_the_whole_range_shows_what_a_quantizing_epilogue_gets_wrong(old: str, new: str) -> None:
+    plan = find("mxfp8-quantizing").plan()
+    assert old in plan.text
+    job = GemmJob(plan, 64, 128, 256, seed=1, whole_range=True)
+    result = job.run(ptxgen.Emulator(plan.target), text=plan.text.replace(old, new))
+    assert result.status == "wrong"
+
+
 def test_the_scales_of_c_count() -> None:
     plan = find("mxfp8-quantizing").plan()
     text = plan.text.replace("sub.s32 %r_scale, %r_scale, 8", "sub.s32 %r_scale, %r_scale, 7")

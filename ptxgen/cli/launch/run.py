@@ -55,6 +55,13 @@ def run(
     dtype: DType = None,
     c_dtype: CDType = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the inputs and the random schedule.")] = 0,
+    whole_range: Annotated[
+        bool,
+        typer.Option(
+            "--whole-range",
+            help="Elements and scales of a block-scaled kernel over all values of their types, NaN too.",
+        ),
+    ] = False,
     schedule: Annotated[
         str,
         typer.Option(
@@ -240,6 +247,7 @@ def run(
         words += [word for name, value in more.items() for word in (f"--{name}", str(value))]
         words += [word for setting in settings for word in ("--set", setting)]
         words += [word for option, value in given.items() if value is not None for word in (option, value)]
+        words += ["--whole-range"] * whole_range
         report_name = ncu_report or re.sub(r"[^\w.]+", "-", kernel).strip("-.") + ".ncu-rep"
         if not report_name.endswith(".ncu-rep"):  # ncu would add it
             raise InputError(f"--ncu-report must end in .ncu-rep, not {report_name!r}")
@@ -251,6 +259,8 @@ def run(
     if kernel.endswith((".py", ".ptx")):
         settings_of = named_in(read_ptx(kernel)) if kernel.endswith(".ptx") and not own_launch.words else None
         if settings_of is None:
+            if whole_range:
+                raise InputError(f"--whole-range is for shipped kernels: {kernel} has inputs of its own")
             files = parse_outputs(outputs)
             options = Options(
                 seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, files, timeout, verbose
@@ -268,7 +278,7 @@ def run(
     ):
         if value is not None and not there:
             raise InputError(f"{option} is for a kernel that takes it: add --set {needed}")
-    job = GemmJob(plan, m, n, k, seed, more)
+    job = GemmJob(plan, m, n, k, seed, more, whole_range)
     _require_memory(job)
     inspection.require_elements(job.shapes)
     if ptx is None:
