@@ -355,6 +355,8 @@ class Program:
                 if line.statement.guard is not None:
                     leaders.add(index + 1)  # lanes that it does not stop wait there for the others
             elif kind == "terminator":
+                if line.instruction is not None and line.instruction.traits.aligned:
+                    leaders.add(index)  # lanes that wait there for others have executed what precedes it
                 leaders.add(index + 1)
                 leaders.update(target for target in self._labels(line) if target is not None)
         # Labels inside a block begin none unless a branch targets them.
