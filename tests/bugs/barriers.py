@@ -270,6 +270,7 @@ E:
         what="two warps exchange data by bar.sync 0, 64, while the others may already be at the next __syncthreads",
         code="barrier-shared",
         also=("barrier-mismatch", "deadlock"),
+        seeds=(0, 1, 2, 3),
         ptx="""
     setp.ge.u32 %p0, %warp, 2;
     bar.sync 0;

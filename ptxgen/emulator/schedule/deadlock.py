@@ -6,11 +6,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers, mbarriers
 from ptxgen.emulator.load.program import EXITED, Operation
+from ptxgen.emulator.state.convergence import Wait
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.emulator.state.signals import byte_list, lines
 from ptxgen.syntax import Statement
@@ -38,7 +40,11 @@ def report_deadlock(scheduler: Scheduler) -> None:
             summary=need.missing,
             rule=f"{_who(scheduler, warps)} wait{'' if len(set(warps)) > 1 else 's'} for it here{absent}",
             fix=need.fix or (_RESIDENCY if absent else ""),
-            accesses=tuple(_waiter(scheduler, statement, warp, need.mbarrier) for warp in warps[:_SHOWN]),
+            accesses=tuple(
+                _waiter(scheduler, each, warp, need.mbarrier)
+                for each in (statement, *need.at)
+                for warp in warps[:_SHOWN]
+            ),
             ends=True,
             cause=_cause(need.mbarrier, statement),
         )
@@ -63,11 +69,14 @@ def _absent(scheduler: Scheduler) -> str:
 
 
 class _Need(NamedTuple):
-    """What a warp waits for: what is missing, what to do about it, and the offset of the mbarrier if it is one."""
+    """What a warp waits for: what is missing, what to do about it, the offset of the mbarrier if it is one, and the
+    instructions `at` which its other lanes are.
+    """
 
     missing: str
     fix: str = ""
     mbarrier: int | None = None
+    at: tuple[Statement, ...] = ()
 
 
 def _waiter(scheduler: Scheduler, statement: Statement | None, warp: int, mbarrier: int | None) -> Access:
@@ -87,10 +96,15 @@ def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hasha
 
 def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list[int]]]:
     """(instruction, what it waits for, warps)."""
+    apart = _apart(scheduler)
+    for warp, (operation, lanes) in apart.items():
+        yield operation, _missing_lanes(scheduler, warp, operation, lanes), [warp]
     for key, waiting in scheduler.warps.waits.items():
-        for warp, _, operation in waiting:
+        for warp, _, operation in waiting if not isinstance(key, Wait) else ():
             yield operation, _need(scheduler, key, warp), [warp]
     for (slot, name), barrier in scheduler.barriers.open.items():
+        if all(arrival.warp in apart for arrival in barrier.arrived):
+            continue  # they are the lanes for which others of their warps wait
         expected = scheduler.barriers.expected(slot, barrier)
         missing = (
             f"barrier {name} never completes: {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
@@ -106,6 +120,54 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list
                 missing += f". It last tested {_state(polled.barrier)}"
                 offset = polled.barrier.address
             yield operation, _Need(missing, mbarrier=offset), [warp]
+
+
+def _apart(scheduler: Scheduler) -> dict[int, tuple[Operation, NDArray[np.bool_]]]:
+    """By warp whose lanes wait for others of it: the first instruction at which some do, and which lanes."""
+    found: dict[int, tuple[Operation, NDArray[np.bool_]]] = {}
+    for key, waiting in scheduler.warps.waits.items():
+        for warp, lanes, operation in waiting if isinstance(key, Wait) else ():
+            if warp not in found or operation.statement.line < found[warp][0].statement.line:
+                found[warp] = operation, lanes
+    return found
+
+
+def _missing_lanes(scheduler: Scheduler, warp: int, operation: Operation, lanes: NDArray[np.bool_]) -> _Need:
+    """Which lanes others of their warp wait for, and where those are."""
+    machine = scheduler.machine
+    where: dict[Statement, list[int]] = {}
+    for lane in np.flatnonzero(machine.convergence.missing(warp, lanes, machine.present[warp])).tolist():
+        if (statement := _position(scheduler, warp, lane)) is not None:
+            where.setdefault(statement, []).append(lane)
+    places = " and ".join(
+        f"{_lanes(each)} {'is' if len(each) == 1 else 'are'} at line {statement.line}"
+        for statement, each in where.items()
+    )
+    return _Need(
+        f"lanes that the mask of {operation.statement.opcode} names never arrive" + (f": {places}" if places else ""),
+        "name only the lanes that execute it together, or let all lanes of the mask do so",
+        at=tuple(where),
+    )
+
+
+def _position(scheduler: Scheduler, warp: int, lane: int) -> Statement | None:
+    """The instruction at which a lane is."""
+    slot = int(scheduler.machine.cta_slot[warp])
+    for (other, _), barrier in scheduler.barriers.open.items():
+        if other == slot and any(each.warp == warp and each.lanes[lane] for each in barrier.arrived if each.waits):
+            return barrier.operation.statement
+    operations = scheduler.program.blocks[int(scheduler.warps.pc[warp, lane])].operations
+    return operations[0].statement if operations else None
+
+
+def _lanes(numbers: list[int]) -> str:
+    """Lanes, with those in succession as a range: `lanes 0-3, 8`."""
+    begins = [lane for lane in numbers if lane - 1 not in numbers]
+    ends = [lane for lane in numbers if lane + 1 not in numbers]
+    spans = ", ".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in zip(begins, ends, strict=True)
+    )
+    return f"lane{'s' if len(numbers) > 1 else ''} {spans}"
 
 
 def _spinning(scheduler: Scheduler) -> list[int]:

@@ -104,6 +104,14 @@ class Convergence:
         for old, new in zip(stored, results, strict=True):
             old[arrived] = new[arrived]
 
+    def missing(self, warp: int, lanes: NDArray[np.bool_], present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which lanes of a warp these lanes wait for."""
+        missing = np.zeros(32, np.bool_)
+        for (other, _, mask), (arrived, _) in self._open.items():
+            if other == warp and (arrived & lanes).any():
+                missing |= flags_of(mask) & present & ~arrived
+        return missing
+
     @property
     def any(self) -> bool:
         """Whether lanes wait for others, or have results that they have not taken."""
