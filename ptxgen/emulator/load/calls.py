@@ -116,12 +116,12 @@ def _initial_names(variable: syntax.Variable) -> Iterator[str]:
 def callees_first(functions: Sequence[syntax.Function]) -> tuple[list[str], set[str]]:
     """The functions' names, each after those that it calls as far as can be, and which of them can reach themselves.
 
-    A call through a pointer may reach every function but the entry, which is the first.
+    A call may reach every function but the entry, which is the first; one through a pointer may reach all of them.
     """
     names = {function.name for function in functions}
     others = [function.name for function in functions[1:]]
     calls = {
-        function.name: [name for name in mentioned(function) if name in names]
+        function.name: [name for name in mentioned(function) if name in others]
         + (others if _calls_pointer(function) else [])
         for function in functions
     }

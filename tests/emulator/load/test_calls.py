@@ -5,8 +5,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ptxgen import Kernel
+from ptxgen.emulator import Emulator
 from tests.support.harness import codes, launch, poisoned
 
 THREADS = 80
@@ -401,3 +404,14 @@ def test_a_function_that_is_not_there() -> None:
     report, _ = run(body, SYSTEM, block=32)
     assert report.status == "incomplete"
     assert "elsewhere" in report.findings[0].message
+
+
+def test_a_parameter_with_the_name_of_its_kernel() -> None:
+    text = """.version 9.0\n.target sm_90a\n.address_size 64
+    .visible .entry k(.param .u64 k) { .reg .b64 %m, %at; mov.b64 %m, k; cvta.param.u64 %m, %m; ld.u64 %at, [%m];
+    st.global.u32 [%at], 7; ret; }"""
+    emulator = Emulator("sm_90a")
+    out = emulator.array(np.zeros(1, np.uint32))
+    report = emulator.launch(Kernel.from_ptx(text), 1, 1, [out])
+    assert report.status == "ok", report.summary()
+    assert out.numpy() == [7]
