@@ -15,7 +15,7 @@ from ptxgen.emulator.load.program import EXITED, Operation
 from ptxgen.emulator.state.convergence import Wait
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.emulator.state.signals import byte_list, lines
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
@@ -76,7 +76,7 @@ class _Need(NamedTuple):
     missing: str
     fix: str = ""
     mbarrier: int | None = None
-    at: tuple[Statement, ...] = ()
+    at: tuple[Instruction, ...] = ()
 
 
 def _waiter(scheduler: Scheduler, statement: Statement | None, warp: int, mbarrier: int | None) -> Access:
@@ -102,15 +102,6 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list
     for key, waiting in scheduler.warps.waits.items():
         for warp, _, operation in waiting if not isinstance(key, Wait) else ():
             yield operation, _need(scheduler, key, warp), [warp]
-    for (slot, name), barrier in scheduler.barriers.open.items():
-        if all(arrival.warp in apart for arrival in barrier.arrived):
-            continue  # they are the lanes for which others of their warps wait
-        expected = scheduler.barriers.expected(slot, barrier)
-        missing = (
-            f"barrier {name} never completes: {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
-        )
-        warps = [arrival.warp for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].warp]
-        yield barrier.operation, _Need(missing + _exited(scheduler, slot)), warps
     if scheduler.spinning:
         for warp in _spinning(scheduler):
             operation = scheduler.program.blocks[int(scheduler.warps.current[warp])].operations[0]
@@ -120,6 +111,15 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list
                 missing += f". It last tested {_state(polled.barrier)}"
                 offset = polled.barrier.address
             yield operation, _Need(missing, mbarrier=offset), [warp]
+    for (slot, name), barrier in scheduler.barriers.open.items():
+        if all(arrival.warp in apart for arrival in barrier.arrived):
+            continue  # they are the lanes for which others of their warps wait
+        expected = scheduler.barriers.expected(slot, barrier)
+        missing = (
+            f"barrier {name} never completes: {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
+        )
+        warps = [arrival.warp for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].warp]
+        yield barrier.operation, _Need(missing + _exited(scheduler, slot)), warps
 
 
 def _apart(scheduler: Scheduler) -> dict[int, tuple[Operation, NDArray[np.bool_]]]:
@@ -135,12 +135,12 @@ def _apart(scheduler: Scheduler) -> dict[int, tuple[Operation, NDArray[np.bool_]
 def _missing_lanes(scheduler: Scheduler, warp: int, operation: Operation, lanes: NDArray[np.bool_]) -> _Need:
     """Which lanes others of their warp wait for, and where those are."""
     machine = scheduler.machine
-    where: dict[Statement, list[int]] = {}
+    where: dict[Instruction, list[int]] = {}
     for lane in np.flatnonzero(machine.convergence.missing(warp, lanes, machine.present[warp])).tolist():
         if (statement := _position(scheduler, warp, lane)) is not None:
             where.setdefault(statement, []).append(lane)
     places = " and ".join(
-        f"{_lanes(each)} {'is' if len(each) == 1 else 'are'} at line {statement.line}"
+        f"{_lanes(each)} {'is' if len(each) == 1 else 'are'} at {statement.opcode} (line {statement.line})"
         for statement, each in where.items()
     )
     return _Need(
@@ -150,7 +150,7 @@ def _missing_lanes(scheduler: Scheduler, warp: int, operation: Operation, lanes:
     )
 
 
-def _position(scheduler: Scheduler, warp: int, lane: int) -> Statement | None:
+def _position(scheduler: Scheduler, warp: int, lane: int) -> Instruction | None:
     """The instruction at which a lane is."""
     slot = int(scheduler.machine.cta_slot[warp])
     for (other, _), barrier in scheduler.barriers.open.items():
