@@ -114,11 +114,12 @@ class Image:
     def __init__(self, layout: Layout, memory: GlobalMemory) -> None:
         #: Where each symbol lies in global memory.
         self.addresses: list[int] = []
-        for variable in layout.variables:
+        globals = [each for each in layout.variables if each.space == "global"]
+        memory.require(sum(size for variable in globals for _, size, _ in named(variable)))
+        for variable in globals:
             for name, size, declarator in named(variable):
-                if variable.space == "global":
-                    contents = _contents(name, size, variable, declarator)
-                    self.addresses.append(memory.allocate(size, contents, alignment(variable)))
+                contents = _contents(name, size, variable, declarator)
+                self.addresses.append(memory.allocate(size, contents, alignment(variable)))
         constants = bytearray(layout.constant_bytes)
         for variable in layout.variables:
             for name, size, declarator in named(variable):

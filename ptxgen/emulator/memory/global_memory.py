@@ -121,10 +121,7 @@ class GlobalMemory:
         alignment = max(alignment, _ALIGNMENT)
         offset = -(-self._end // alignment) * alignment
         end = offset + size + _GAP
-        if end - _GAP > self.limit:
-            raise LaunchError(
-                f"{size} bytes of global memory do not fit: {self._end} of {self.limit} bytes are used (memory_bytes)"
-            )
+        self.require(size, offset)
         if end > len(self.data):
             capacity = max(min(2 * len(self.data), self.limit), -(-end // _STEP) * _STEP)
             try:
@@ -137,6 +134,13 @@ class GlobalMemory:
         self.kind[offset : offset + size] = _WRITABLE
         self._allocations.append(Allocation(HEAP_BASE + offset, size, contents or Contents("", "bytes", 1, (size,))))
         return HEAP_BASE + offset
+
+    def require(self, size: int, offset: int | None = None) -> None:
+        """Raise LaunchError unless so many bytes more fit, from an offset on."""
+        if (self._end if offset is None else offset) + size > self.limit:
+            raise LaunchError(
+                f"{size} bytes of global memory do not fit: {self._end} of {self.limit} bytes are used (memory_bytes)"
+            )
 
     def free(self, address: int) -> None:
         """Free an array. Raises MemoryFault unless one begins there."""

@@ -153,3 +153,12 @@ def test_ctas_that_are_not_resident(schedule: Any) -> None:
     assert whole.status == "ok", whole.summary()
     with pytest.raises(LaunchError, match="a cooperative launch needs all 65 CTAs resident together"):
         emulator.launch(kernel, 65, 1, [emulator.array(np.zeros(1, np.uint32))], cooperative=True)
+
+
+def test_arrays_of_a_module_that_do_not_fit_take_no_memory() -> None:
+    """All are added up before any is allocated."""
+    emulator = Emulator(memory_bytes=1 << 20)
+    text = module("ret;", items=".global .b8 first[600000]; .global .b8 second[600000];")
+    with pytest.raises(LaunchError, match="1200000 bytes of global memory do not fit"):
+        emulator.launch(Kernel.from_ptx(text), 1, 32, [])
+    assert emulator.empty(900_000, np.uint8).nbytes == 900_000
