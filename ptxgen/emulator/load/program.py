@@ -330,7 +330,9 @@ class Program:
             self.calls.callees[body.function.name] = callee
         blocks = [self._block(start, end, body, ranks) for start, end, body in order]
         for rank, block in enumerate(blocks):
-            forward = min([block.following, *block.targets]) > rank
+            end = self._lines[order[rank][1] - 1] if block.operations else None
+            after = [block.following] if end is None or self._falls_through(end) else []
+            forward = min([*after, *block.targets], default=EXITED) > rank
             last = block.operations[-1].traits if block.operations else None
             calls = last is not None and last.control == "call"
             block.separable = block.strong and forward and not calls and not block.aligned

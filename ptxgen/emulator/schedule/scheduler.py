@@ -361,15 +361,16 @@ class Scheduler:
         machine.timeline.advance(1)
 
     def _step_watched(self, group: Group) -> None:
-        """Run one block, and note which warps poll: they have gone back and nothing has changed, or to the same block.
-
-        A stale value counts as a change.
+        """Run one block, and note which warps poll: they have gone back and changed nothing since the last time, or
+        to the same block of strong accesses, where a stale value counts as a change.
         """
-        warps, effects = self.warps, self.machine.effects
-        before = warps.current[group.indices]
+        warps, effects, which = self.warps, self.machine.effects, group.indices
+        before = warps.current[which]
         self._step(group)
-        idle = (self.machine.effects == effects) | warps.poll_at(before)
-        warps.polling[group.indices] = (warps.current[group.indices] <= before) & idle
+        warps.acted[which] |= self.machine.effects != effects
+        back = warps.current[which] <= before
+        warps.polling[which] = back & (~warps.acted[which] | warps.poll_at(before))
+        warps.acted[which] &= ~back
 
     def _emit_issue(self, group: Group, acting: Group | None, operation: Operation) -> None:
         executes = np.zeros((group.size, 32), np.bool_)

@@ -47,9 +47,10 @@ class Warps:
         #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
         self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
         self._fair_pc = -1
-        #: Blocks that a warp repeats as long as it polls, and the warps that have gone back without any effect.
+        #: Blocks that a warp repeats as long as it polls; the warps that poll, and those that have had an effect since
+        #: they went back in the program.
         self._polls = np.array([block.strong and rank in block.targets for rank, block in enumerate(program.blocks)])
-        self.polling = np.zeros(warps, np.bool_)
+        self.polling, self.acted = np.zeros(warps, np.bool_), np.zeros(warps, np.bool_)
         #: Lanes that have run ahead of others of their warp with a lower pc.
         self._ahead = np.zeros((warps, 32), np.bool_)
         self._any_ahead = False
