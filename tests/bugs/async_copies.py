@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 #: The word of this thread in `tile` at %own and that of its neighbor in the next warp at %next; its source at %from.
 WORDS = """
@@ -119,6 +119,67 @@ READ:
     @!%done bra READ;
     ld.shared.u32 %r3, [%r1]; // <--
 END:
+""",
+    ),
+    Bug(
+        name="arrival-before-the-last-copy",
+        source=REBUILT,
+        what="cp.async.mbarrier.arrive.noinc comes before the last cp.async of the stage: nothing waits for that copy",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 t[1024];
+    .shared .align 8 .b64 bar;
+    @%thread0 mbarrier.init.shared::cta.b64 [bar], 32;
+    bar.sync 0;
+    shl.b32 %r0, %lane, 4;
+    mov.u32 %r1, t;
+    add.u32 %r1, %r1, %r0;
+    cvt.u64.u32 %rd0, %r0;
+    add.u64 %rd0, %rd0, %data;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra R;
+    cp.async.cg.shared.global [%r1], [%rd0], 16;
+-    cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];
+    cp.async.cg.shared.global [%r1+512], [%rd0+512], 16;
++    cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];
+    bra E;
+R:
+    mbarrier.try_wait.parity.shared::cta.b64 %done, [bar], 0;
+    @!%done bra R;
+    ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1];
+    ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1+512]; // <--
+E:
+""",
+    ),
+    Bug(
+        name="wait-group-with-the-number-of-the-last-wait",
+        source=REBUILT,
+        what="the second wait of a pipeline repeats the number of the first: one group fewer is complete than it reads",
+        code="shared-race",
+        block=32,
+        ptx="""
+    .shared .align 16 .b8 t[1536];
+    shl.b32 %r0, %lane, 4;
+    mov.u32 %r1, t;
+    add.u32 %r1, %r1, %r0;
+    cvt.u64.u32 %rd0, %r0;
+    add.u64 %rd0, %rd0, %data;
+    cp.async.cg.shared.global [%r1], [%rd0], 16;
+    cp.async.commit_group;
+    cp.async.ca.shared.global [%r1+512], [%rd0+512], 16;
+    cp.async.commit_group;
+    cp.async.cg.shared.global [%r1+1024], [%rd0+1024], 16;
+    cp.async.commit_group;
+    cp.async.wait_group 2;
+    bar.warp.sync -1;
+    ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1];
+-    cp.async.wait_group 2;
++    cp.async.wait_group 1;
+    bar.warp.sync -1;
+    ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1+512]; // <--
+    cp.async.wait_all;
+    ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1+1024];
 """,
     ),
 ]

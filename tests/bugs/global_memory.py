@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 BUGS = [
     Bug(
@@ -148,6 +148,227 @@ END:
     ld.global.u32 %r0, [%rd0]; // <--
     add.u32 %r0, %r0, 1;
     st.global.u32 [%rd0+1024], %r0;
+""",
+    ),
+    Bug(
+        name="read-only-load-of-a-stored-tile",
+        source=REBUILT,
+        what="ld.global.nc reads what a TMA store of the same kernel has written, after a complete wait and its fence",
+        code="nc-load",
+        block=32,
+        ptx="""
+    .shared .align 128 .b8 buf[1024];
+    shl.b32 %r0, %lane, 5;
+    mov.u32 %r1, buf;
+    add.u32 %r1, %r1, %r0;
+    st.shared.v4.u32 [%r1], {%lane, 1, 2, 3};
+    st.shared.v4.u32 [%r1+16], {%lane, 1, 2, 3};
+    fence.proxy.async.shared::cta;
+    bar.warp.sync -1;
+    mov.u32 %r4, 0;
+    mov.u32 %r5, 8;
+    @!%lane0 bra J;
+    cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {%r4, %r5}], [buf]; // <--
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    fence.proxy.async.global;
+J:
+    bar.warp.sync -1;
+    mul.wide.u32 %rd0, %lane, 32;
+    add.u64 %rd1, %matrix, %rd0;
+-    ld.global.nc.u32 %r7, [%rd1+1024]; // <--
++    ld.global.u32 %r7, [%rd1+1024];
+    mul.wide.u32 %rd0, %lane, 4;
+    add.u64 %rd1, %data, %rd0;
+    st.global.u32 [%rd1+4096], %r7;
+""",
+    ),
+    Bug(
+        name="read-only-load-of-a-counter",
+        source=REBUILT,
+        what="ld.global.nc reads a counter that all threads add to before __syncthreads",
+        code="nc-load",
+        block=64,
+        ptx="""
+    red.relaxed.gpu.global.add.u32 [%data+16], 1; // <--
+    bar.sync 0;
+-    ld.global.nc.u32 %r0, [%data+16]; // <--
++    ld.global.u32 %r0, [%data+16];
+    @%thread0 st.global.u32 [%data+64], %r0;
+""",
+    ),
+    Bug(
+        name="fence-after-the-ticket",
+        source=REBUILT,
+        what="last-block reduction: __threadfence comes after the atomic that takes the ticket, not before",
+        code="missing-fence",
+        also=("global-race",),
+        block=32,
+        grid=3,
+        ptx="""
+    .reg .pred %last;
+    mul.wide.u32 %rd0, %cta, 4;
+    add.u64 %rd1, %data, %rd0;
+    @!%thread0 bra E;
+    st.global.u32 [%rd1+256], %cta; // <--
++    membar.gl;
+    atom.global.inc.u32 %r0, [%data], 2; // <--
+-    membar.gl;
+    setp.eq.u32 %last, %r0, 2;
+    @!%last bra E;
++    membar.gl;
+    ld.global.u32 %r1, [%data+256]; // <--
+    ld.global.u32 %r2, [%data+260]; // <--
+    ld.global.u32 %r3, [%data+264]; // <--
+    add.u32 %r1, %r1, %r2;
+    add.u32 %r1, %r1, %r3;
+    st.global.u32 [%data+64], %r1;
+E:
+""",
+    ),
+    Bug(
+        name="look-back-status-without-release",
+        source=REBUILT,
+        what="decoupled look-back: the aggregate is stored, then its status word, relaxed and without a fence",
+        code="missing-fence",
+        also=("global-race",),
+        block=1,
+        grid=3,
+        ptx="""
+    mul.wide.u32 %rd0, %cta, 8;
+    add.u64 %rd1, %data, %rd0;
+    add.u32 %r5, %cta, 1;
+    st.global.u32 [%rd1+256], %r5; // <--
+-    st.relaxed.gpu.global.u32 [%rd1+260], 1; // <--
++    st.release.gpu.global.u32 [%rd1+260], 1;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra E;
+P:
+    ld.acquire.gpu.global.u32 %r1, [%rd1+252];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra P;
+    ld.global.u32 %r2, [%rd1+248]; // <--
+E:
+""",
+    ),
+    Bug(
+        name="lock-given-back-without-a-fence",
+        source=REBUILT,
+        what="a spin lock is given back by atomicExch without __threadfence",
+        code="missing-fence",
+        also=("global-race",),
+        block=1,
+        grid=3,
+        ptx="""
+L:
+    atom.global.cas.b32 %r0, [%data], 0, 1;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra L;
+    fence.acq_rel.gpu;
+    ld.global.u32 %r1, [%data+64]; // <--
+    add.u32 %r1, %r1, 1;
+    st.global.u32 [%data+64], %r1; // <--
++    fence.acq_rel.gpu;
+    atom.global.exch.b32 %r2, [%data], 0; // <--
+""",
+    ),
+    Bug(
+        name="grid-barrier-with-a-fence-of-the-cta",
+        source=REBUILT,
+        what="a barrier of the grid has __threadfence_block before the arrival",
+        code="missing-fence",
+        also=("global-race", "narrow-scope"),
+        block=32,
+        grid=2,
+        ptx="""
+    xor.b32 %r7, %cta, 1;
+    mul.wide.u32 %rd0, %cta, 4;
+    mul.wide.u32 %rd1, %r7, 4;
+    add.u64 %rd0, %rd0, %data;
+    add.u64 %rd1, %rd1, %data;
+    @!%thread0 bra J;
+    st.global.u32 [%rd0+64], %cta; // <--
+-    membar.cta;
++    membar.gl;
+    red.global.add.u32 [%data], 1; // <--
+P:
+    ld.volatile.global.u32 %r0, [%data];
+    setp.lt.u32 %p0, %r0, 2;
+    @%p0 bra P;
+    membar.gl;
+    ld.global.u32 %r1, [%rd1+64]; // <--
+J:
+""",
+    ),
+    Bug(
+        name="output-cleared-before-the-wait",
+        source=REBUILT,
+        what="the dependent grid clears its output before griddepcontrol.wait: the grid before still reads there",
+        code="grid-race",
+        block=32,
+        before="""
+    griddepcontrol.launch_dependents;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    ld.global.u32 %r0, [%rd0+128];
+    st.global.u32 [%rd0+4096], %r0;
+""",
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
++    griddepcontrol.wait;
+    st.global.u32 [%rd0+128], %thread; // <--
+-    griddepcontrol.wait;
+""",
+    ),
+    Bug(
+        name="wait-by-one-warp",
+        source=REBUILT,
+        what="one warp executes griddepcontrol.wait, the other reads on without a barrier",
+        code="grid-race",
+        block=64,
+        before="""
+    griddepcontrol.launch_dependents;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %thread;
+""",
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    setp.eq.u32 %p0, %warp, 0;
+    @%p0 griddepcontrol.wait;
++    bar.sync 0;
+    ld.global.u32 %r0, [%rd0]; // <--
+    st.global.u32 [%rd0+1024], %r0;
+""",
+    ),
+    Bug(
+        name="copy-issued-before-the-wait",
+        source=REBUILT,
+        what="the first bulk copy of the pipeline is issued before griddepcontrol.wait",
+        code="grid-race",
+        block=32,
+        before="""
+    griddepcontrol.launch_dependents;
+    mul.wide.u32 %rd0, %thread, 16;
+    add.u64 %rd0, %rd0, %data;
+    st.global.v4.u32 [%rd0], {%thread, 1, 2, 3};
+""",
+        ptx="""
+    .shared .align 128 .b8 t[512];
+    .shared .align 8 .b64 bar;
+    @!%thread0 bra E;
+    mbarrier.init.shared.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;
++    griddepcontrol.wait;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [t], [%data], 512, [bar]; // <--
+-    griddepcontrol.wait;
+W:
+    mbarrier.try_wait.parity.shared.b64 %done, [bar], 0;
+    @!%done bra W;
+E:
 """,
     ),
 ]

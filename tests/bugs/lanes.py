@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 BUGS = [
     Bug(
@@ -234,6 +234,55 @@ GO:
 +    bar.warp.sync 0xffffffff;
     ld.global.u32 %r2, [%rd1+512]; // <--
 END:
+""",
+    ),
+    Bug(
+        name="vectors-of-two-lanes-overlap",
+        source=REBUILT,
+        what="two lanes of one instruction store different 16 bytes to the same place",
+        code="shared-race",
+        block=32,
+        ptx="""
+    .shared .align 16 .b8 t[1024];
+-    shl.b32 %r0, %lane, 3;
+-    and.b32 %r0, %r0, 0x1f0;
++    shl.b32 %r0, %lane, 4;
+    mov.u32 %r1, t;
+    add.u32 %r1, %r1, %r0;
+    st.shared.v4.b32 [%r1], {%lane, %lane, 1, 2}; // <--
+""",
+    ),
+    Bug(
+        name="arrival-while-lanes-store-bytes",
+        source=REBUILT,
+        what="lane 0 arrives for its warp, whose lanes have stored a byte each through generic addresses",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 4 .b8 mask[32];
+    .shared .align 8 .b64 bar;
+    @%thread0 mbarrier.init.shared::cta.b64 [bar], 1;
+    bar.sync 0;
+    mov.u32 %r1, mask;
+    add.u32 %r1, %r1, %lane;
+    cvt.u64.u32 %rd1, %r1;
+    cvta.shared.u64 %rd1, %rd1;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra R;
+    st.u8 [%rd1], 1;
++    bar.warp.sync 0xffffffff;
+    setp.eq.u32 %p2, %lane, 0;
+    @%p2 bra ARR;
+    bra E;
+ARR:
+    mbarrier.arrive.release.cta.shared::cta.b64 %rd2, [bar];
+    bra E;
+R:
+    mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 %done, [bar], 0;
+    @!%done bra R;
+    and.b64 %rd3, %rd1, -4;
+    ld.b32 %r4, [%rd3]; // <--
+E:
 """,
     ),
 ]

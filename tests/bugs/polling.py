@@ -7,7 +7,7 @@ mbarrier.try_wait reach its time limit.
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 SEEDS = tuple(range(8))
 
@@ -219,6 +219,202 @@ JOIN:
     bfind.shiftamt.u32 %r4, %r4;
     setp.eq.u32 %p1, %lane, %r4;
     @%p1 atom.relaxed.gpu.global.add.u32 %r5, [%data], %r2;
+""",
+    ),
+    Bug(
+        name="shared-slot-of-16-bytes-with-one-flag",
+        source=REBUILT,
+        what="a mailbox of 16 bytes in shared memory is polled by one word and read by the same vector load",
+        code="wrong-result",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 slot[16];
+    @%thread0 st.shared.v4.u32 [slot], {0, 0, 0, 0};
+    bar.sync 0;
+    @!%lane0 bra E;
+    setp.eq.u32 %p0, %warp, 0;
+    @%p0 bra W;
+P:
+    ld.volatile.shared.v4.u32 {%r0, %r1, %r2, %r3}, [slot];
+    setp.ne.u32 %p1, %r3, 1;
++    setp.ne.or.u32 %p1, %r0, 5, %p1;
+    @%p1 bra P;
+    st.global.u32 [%data+64], %r0; // <--
+    bra E;
+W:
+    st.volatile.shared.v4.u32 [slot], {5, 6, 7, 1};
+E:
+""",
+    ),
+    Bug(
+        name="pair-of-64-bits-for-one-of-128",
+        source=REBUILT,
+        what="data and flag in a vector of two 64-bit words, where only a .b128 scalar is one access",
+        code="wrong-result",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=2,
+        ptx="""
+    .reg .b128 %q;
+    mov.u64 %rd4, 5;
+    mov.u64 %rd5, 1;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra W;
+P:
+-    ld.relaxed.gpu.global.v2.b64 {%rd0, %rd1}, [%data];
++    ld.relaxed.gpu.global.b128 %q, [%data];
++    mov.b128 {%rd0, %rd1}, %q;
+    setp.eq.u64 %p1, %rd1, 0;
+    @%p1 bra P;
+    st.global.u64 [%data+64], %rd0; // <--
+    bra E;
+W:
+-    st.relaxed.gpu.global.v2.b64 [%data], {%rd4, %rd5};
++    mov.b128 %q, {%rd4, %rd5};
++    st.relaxed.gpu.global.b128 [%data], %q;
+E:
+""",
+    ),
+    Bug(
+        name="warps-wait-for-a-counter-at-zero",
+        source=REBUILT,
+        what="a barrier of warps sets its counter to zero, for which the others wait, and the next round adds at once",
+        code="deadlock",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=96,
+        ptx="""
+    .shared .align 4 .b32 cnt;
+    .shared .align 4 .b32 gen;
+    @%thread0 st.shared.u32 [cnt], 0;
+    @%thread0 st.shared.u32 [gen], 0;
+    bar.sync 0;
+    mov.u32 %r9, 0;
+    @!%lane0 bra E;
+R:
++    ld.relaxed.cta.shared.u32 %r7, [gen];
+    atom.acq_rel.cta.shared.add.u32 %r1, [cnt], 1;
+    setp.ne.u32 %p0, %r1, 2;
+-    @!%p0 st.relaxed.cta.shared.u32 [cnt], 0;
+-    @!%p0 bra D;
++    @%p0 bra P;
++    st.relaxed.cta.shared.u32 [cnt], 0;
++    red.release.cta.shared.add.u32 [gen], 1;
++    bra D;
+P:
+-    ld.acquire.cta.shared.u32 %r2, [cnt]; // <--
+-    setp.ne.u32 %p1, %r2, 0; // <--
++    ld.acquire.cta.shared.u32 %r2, [gen];
++    setp.eq.u32 %p1, %r2, %r7;
+    @%p1 bra P; // <--
+D:
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p0, %r9, 3;
+    @%p0 bra R;
+E:
+""",
+    ),
+    Bug(
+        name="signal-set-twice-before-it-is-taken",
+        source=REBUILT,
+        what="a flag of one bit stands for each of several items: a second signal before the first is taken gets lost",
+        code="deadlock",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=2,
+        ptx="""
+    mov.u32 %r9, 0;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra W;
+P:
+    ld.acquire.gpu.global.u32 %r1, [%data]; // <--
+    setp.eq.u32 %p1, %r1, 0; // <--
+    @%p1 bra P; // <--
+    st.relaxed.gpu.global.u32 [%data], 0;
++    st.release.gpu.global.u32 [%data+8], 1;
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p1, %r9, 3;
+    @%p1 bra P;
+    bra E;
+W:
+    st.release.gpu.global.u32 [%data], 1;
++Q:
++    ld.acquire.gpu.global.u32 %r1, [%data+8];
++    setp.eq.u32 %p1, %r1, 0;
++    @%p1 bra Q;
++    st.relaxed.gpu.global.u32 [%data+8], 0;
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p1, %r9, 3;
+    @%p1 bra W;
+E:
+""",
+    ),
+    Bug(
+        name="poll-for-an-exact-count",
+        source=REBUILT,
+        what="the consumer polls for count == k while the producer goes on adding",
+        code="deadlock",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=2,
+        ptx="""
+    mov.u32 %r9, 0;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra W;
+N:
+    add.u32 %r9, %r9, 1;
+P:
+    ld.acquire.gpu.global.u32 %r1, [%data]; // <--
+-    setp.ne.u32 %p1, %r1, %r9; // <--
++    setp.lt.u32 %p1, %r1, %r9;
+    @%p1 bra P; // <--
+    setp.lt.u32 %p1, %r9, 4;
+    @%p1 bra N;
+    bra E;
+W:
+    red.release.gpu.global.add.u32 [%data], 1;
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p1, %r9, 4;
+    @%p1 bra W;
+E:
+""",
+    ),
+    Bug(
+        name="fixup-waits-for-one-of-two-peers",
+        source=REBUILT,
+        what="stream-K fixup: the counter of finished peers is compared with 1, but two peers contribute",
+        code="global-race",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=32,
+        grid=3,
+        ptx="""
+    mad.lo.u32 %r0, %cta, 32, %thread;
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd0, %rd0, %data;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra F;
+    st.global.u32 [%rd0+256], %r0; // <--
+    bar.sync 0;
+    @%thread0 red.release.gpu.global.add.u32 [%data], 1;
+    bra E;
+F:
+    @!%thread0 bra G;
+P:
+    ld.acquire.gpu.global.u32 %r1, [%data];
+-    setp.lt.u32 %p1, %r1, 1;
++    setp.lt.u32 %p1, %r1, 2;
+    @%p1 bra P;
+G:
+    bar.sync 0;
+    ld.global.u32 %r2, [%rd0+384]; // <--
+    ld.global.u32 %r3, [%rd0+512]; // <--
+E:
 """,
     ),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 #: The word of this thread in `room` at %own, that of its neighbor in the next warp at %next.
 WORDS = """
@@ -344,6 +344,88 @@ ROUND:
     add.u32 %r9, %r9, 1;
     setp.lt.u32 %p0, %r9, 2;
     @%p0 bra ROUND;
+""",
+    ),
+    Bug(
+        name="scan-step-in-one-buffer",
+        source=REBUILT,
+        what="a Hillis-Steele scan reads and writes one buffer with one __syncthreads in each step",
+        code="shared-race",
+        ptx="""
+    .shared .align 4 .b32 t[128];
+    shl.b32 %r0, %thread, 2;
+    mov.u32 %r1, t;
+    add.u32 %r1, %r1, %r0;
+    st.shared.u32 [%r1], 1;
+    bar.sync 0;
+    mov.u32 %r2, 1;
+L:
+    setp.lt.u32 %p0, %thread, %r2;
+    shl.b32 %r3, %r2, 2;
+    sub.u32 %r4, %r1, %r3;
+    mov.u32 %r5, 0;
+    @!%p0 ld.shared.u32 %r5, [%r4]; // <--
++    bar.sync 0;
+    ld.shared.u32 %r6, [%r1];
+    add.u32 %r6, %r6, %r5;
+    st.shared.u32 [%r1], %r6; // <--
+    bar.sync 0;
+    shl.b32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, 128;
+    @%p1 bra L;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r6;
+""",
+    ),
+    Bug(
+        name="byte-flags-cleared-while-scanned",
+        source=REBUILT,
+        what="each thread clears its byte while others still scan four bytes at a time",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 4 .b8 f[64];
+    mov.u32 %r1, f;
+    add.u32 %r1, %r1, %thread;
+    st.shared.u8 [%r1], 1;
+    bar.sync 0;
+    and.b32 %r2, %thread, 60;
+    xor.b32 %r2, %r2, 32;
+    mov.u32 %r3, f;
+    add.u32 %r3, %r3, %r2;
+    ld.shared.v4.u8 {%rs0, %rs1, %rs2, %rs3}, [%r3]; // <--
++    bar.sync 0;
+    st.shared.u8 [%r1], 0; // <--
+    mul.wide.u32 %rd0, %thread, 2;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u16 [%rd0], %rs1;
+""",
+    ),
+    Bug(
+        name="histogram-without-atomics",
+        source=REBUILT,
+        what="threads of several warps increment bins by a load, an add and a store",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 4 .b32 h[16];
+    setp.lt.u32 %p0, %thread, 16;
+    and.b32 %r0, %thread, 15;
+    shl.b32 %r0, %r0, 2;
+    mov.u32 %r1, h;
+    add.u32 %r1, %r1, %r0;
+    @%p0 st.shared.u32 [%r1], 0;
+    bar.sync 0;
+-    ld.shared.u32 %r2, [%r1]; // <--
+-    add.u32 %r2, %r2, 1;
+-    st.shared.u32 [%r1], %r2; // <--
++    red.shared.add.u32 [%r1], 1;
+    bar.sync 0;
+    ld.shared.u32 %r3, [%r1];
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r3;
 """,
     ),
 ]
