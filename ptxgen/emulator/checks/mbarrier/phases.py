@@ -21,6 +21,7 @@ from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.emulator.state.signals import Signal
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -35,9 +36,12 @@ _IDLE = (
 
 @dataclass(slots=True)
 class _Rounds:
-    """Of one mbarrier the first wait of each warp for the last phase that it waited for: phase, epoch, where."""
+    """Of one mbarrier the first wait of each warp for the last phase that it waited for: phase, epoch, where; and the
+    warps that arrive in the present phase, or have issued what does.
+    """
 
     waits: dict[int, tuple[int, int, Statement]] = field(default_factory=dict)
+    arrivers: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +117,13 @@ class Phases(Observer):
     ) -> None:
         if not arrives:
             return
+        self._rounds.setdefault(mbarrier, _Rounds()).arrivers.add(warp)
         first = self._arriving.setdefault(mbarrier, mbarrier.phase)
         if first != mbarrier.phase:
             self._report_split(warp, slot, mbarrier, first, statement)
+
+    def signal_promised(self, warp: int, mbarrier: MBarrier, signal: Signal) -> None:
+        self._rounds.setdefault(mbarrier, _Rounds()).arrivers.add(warp)
 
     def mbarrier_waited(
         self,
@@ -139,6 +147,7 @@ class Phases(Observer):
         rounds = self._rounds.get(mbarrier)
         if rounds is None or self._relaxed:
             return
+        arrivers, rounds.arrivers = rounds.arrivers, set()
         happens_before, clocks = self._happens_before, self._clocks.of(mbarrier)
         for warp, (phase, clock, statement) in rounds.waits.items():
             if phase != mbarrier.phase - 1 or phase < 0:
@@ -149,6 +158,9 @@ class Phases(Observer):
                 continue
             if any(happens_before.before_mma(warp, each, member, clock) for each in observed):
                 continue
+            actor = happens_before.actor(warp)
+            if any(happens_before.ordered_by_relaxed_arrival(each, actor, clock) for each in arrivers):
+                continue  # in time, which is enough here
             waiter = self._findings.access(
                 "waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase
             )

@@ -78,3 +78,37 @@ STORE = "mov.u32 %x, own; mad.lo.u32 %x, %t, 4, %x; st.shared.u32 [%x], %t;"
 def test_a_waiter_that_does_nothing_after_its_wait(last: str, status: str, schedule: Any) -> None:
     report, _ = launch(FREE.replace("LAST", last), block=96, schedule=schedule)
     assert (report.status, set(codes(report))) == (status, {"mbarrier-round-behind"}), report.summary()
+
+
+ROUNDS = """\
+    .shared .align 8 .b64 ready;
+    .reg .b32 %t;
+    .reg .pred %first, %done;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    @%first mbarrier.init.shared.b64 [ready], 1;
+    bar.sync 0;
+    @%first mbarrier.arrive.shared.b64 _, [ready];
+    one: mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;
+    @!%done bra one;
+    SYNCHRONIZE
+    @%first mbarrier.arrive.shared.b64 _, [ready];
+    two: mbarrier.try_wait.parity.shared.b64 %done, [ready], 1;
+    @!%done bra two;
+    ret;"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(
+    ("synchronize", "found"),
+    [
+        ("", ["mbarrier-round-behind"]),
+        ("bar.sync 0;", []),
+        ("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;", []),
+    ],
+    ids=["nothing", "bar.sync", "relaxed"],
+)
+def test_waits_for_the_phase_before_are_over(synchronize: str, found: list[str], schedule: Any) -> None:
+    """A relaxed arrival comes after the wait in time, which is enough, though it publishes no memory."""
+    report, _ = launch(ROUNDS.replace("SYNCHRONIZE", synchronize), block=64, cluster=1, schedule=schedule)
+    assert codes(report) == found, report.summary()
