@@ -99,6 +99,9 @@ class Observer:
     def finding_reported(self, finding: Finding) -> None:
         """A check, or the machine itself, reports a finding for the first time."""
 
+    def launch_deadlocks(self, may_execute: Callable[[int, Statement], bool]) -> None:
+        """No warp can proceed; `may_execute` says whether one would come to a statement if it could."""
+
     def launch_ends(self, status: Status) -> None:
         """The launch has ended, with this status."""
 

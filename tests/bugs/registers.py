@@ -256,4 +256,25 @@ END:
     bar.sync 0;
 """,
     ),
+    Bug(
+        name="setmaxnreg-in-the-branch-of-the-load-warp",
+        source=REBUILT,
+        what="of the producer warpgroup only the load warp lowers its registers, so that the consumers wait forever",
+        code="setmaxnreg-warpgroup",
+        also=("deadlock",),
+        block=384,
+        directives=".maxntid 384 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+-    setp.ne.u32 %p1, %warp, 1;
+-    @%p1 bra END;
+    setmaxnreg.dec.sync.aligned.u32 40; // <--
+    bra END;
+CONSUMER:
+    setmaxnreg.inc.sync.aligned.u32 232;
+END:
+    bar.sync 0;
+""",
+    ),
 ]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.observer import Observer
-from ptxgen.syntax import Instruction
+from ptxgen.syntax import Instruction, Statement
 
 #: Warps of a warpgroup.
 _WARPS = 4
@@ -49,6 +50,9 @@ class WarpgroupRegisters(Observer):
             for warp in warps:
                 self._done.pop(warp, None)
 
+    def launch_deadlocks(self, may_execute: Callable[[int, Statement], bool]) -> None:
+        self._compare(sorted(self._done), may_execute)
+
     def launch_ends(self, status: Status) -> None:
         self._compare(sorted(self._done))
 
@@ -58,14 +62,19 @@ class WarpgroupRegisters(Observer):
         first = warp_id - warp_id % _WARPS
         return range(warp - warp_id + first, warp - warp_id + min(first + _WARPS, self._warps_per_cta))
 
-    def _compare(self, warps: Sequence[int]) -> None:
-        """Find warps that have exited without a setmaxnreg that others of their warpgroup have executed."""
+    def _compare(self, warps: Sequence[int], may_execute: Callable[[int, Statement], bool] | None = None) -> None:
+        """Find warps that have exited, or gone past, a setmaxnreg that others of their warpgroup have executed."""
         for warp in warps:
             done = self._done[warp]
             for other in self._warpgroup(warp):
                 count = len(self._done.get(other, ()))
-                if count < len(done) and not self._present[other].any():
-                    self._report_missing(warp, done[count], other)
+                if count >= len(done):
+                    continue
+                if not self._present[other].any():
+                    self._report_missing(warp, done[count], other, "exits without doing so")
+                    break
+                if may_execute is not None and not any(may_execute(other, each.statement) for each in done):
+                    self._report_missing(warp, done[count], other, "has gone another way and waits there")
                     break
 
     def _report_count(self, warp: int, change: _Change, other: int, there: _Change) -> None:
@@ -79,14 +88,13 @@ class WarpgroupRegisters(Observer):
             accesses=(here, peer),
         )
 
-    def _report_missing(self, warp: int, change: _Change, other: int) -> None:
+    def _report_missing(self, warp: int, change: _Change, other: int, instead: str) -> None:
         here = self._findings.access("accessor", change.statement, warp)
         self._findings.report(
             barriers.SETMAXNREG_WARPGROUP,
             change.statement,
-            summary=f"{here} changes its registers, warp {other % self._warps_per_cta} of the same warpgroup exits "
-            "without doing so",
+            summary=f"{here} changes its registers, warp {other % self._warps_per_cta} of the same warpgroup {instead}",
             rule="All warps of a warpgroup must execute the same setmaxnreg",
             accesses=(here,),
-            cause=("setmaxnreg", change.statement.line),
+            cause=frozenset([("setmaxnreg", change.statement.line), causes.DEADLOCK]),
         )

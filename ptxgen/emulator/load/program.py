@@ -218,17 +218,33 @@ class Program:
         return RegisterFlow(followed, writers_of(uses, followed), tainted(uses, followed), recursive)
 
     @cached_property
-    def unconverged(self) -> frozenset[int]:
-        """The `id` of each statement that lanes may come to from paths that have joined, without a .sync since then."""
+    def successors(self) -> list[list[int]]:
+        """The blocks to which each block leads within its function."""
         here, successors = range(len(self.blocks)), list[list[int]]()
         for block in self.blocks:
             last = block.operations[-1] if block.operations else None
             leaves = last is not None and last.guard is None and last.traits is not None and last.traits.terminator
             successors.append([rank for rank in (*block.targets, *[block.following] * (not leaves)) if rank in here])
+        return successors
+
+    def leads_to(self, rank: int, statement: syntax.Statement) -> bool:
+        """Whether a path from the start of a block comes to a statement, within its function."""
+        seen, pending = set[int](), [rank] if rank in range(len(self.blocks)) else []
+        while pending:
+            block = pending.pop()
+            if any(each.statement is statement for each in self.blocks[block].operations):
+                return True
+            seen.add(block)
+            pending += [each for each in self.successors[block] if each not in seen]
+        return False
+
+    @cached_property
+    def unconverged(self) -> frozenset[int]:
+        """The `id` of each statement that lanes may come to from paths that have joined, without a .sync since then."""
         ordered = [[(id(each.statement), each.traits) for each in block.operations] for block in self.blocks]
         converging = [any(traits is not None and traits.converges for _, traits in each) for each in ordered]
         found: set[int] = set()
-        for statements, joins in zip(ordered, joining(successors, converging), strict=True):
+        for statements, joins in zip(ordered, joining(self.successors, converging), strict=True):
             for number, traits in statements if joins else ():
                 if traits is not None and traits.converges:
                     break

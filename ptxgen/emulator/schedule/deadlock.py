@@ -28,11 +28,12 @@ def report_deadlock(scheduler: Scheduler) -> None:
     """One finding per instruction and state of the object it waits for, for any number of CTAs; then their causes."""
     findings = scheduler.machine.findings
     findings.deadlocked()
+    scheduler.machine.events.launch_deadlocks(lambda warp, statement: _may_execute(scheduler, warp, statement))
     waits: dict[tuple[Operation | None, _Need], list[int]] = {}
     for operation, need, warps in _waits(scheduler):
         waits.setdefault((operation, need), []).extend(warps)
-    absent = _absent(scheduler)
-    for (operation, need), warps in waits.items():
+    absent = _absent(scheduler) if any(not need.waits for _, need in waits) else ""
+    for (operation, need), warps in sorted(waits.items(), key=lambda each: not each[0][1].partial):
         statement = operation.statement if operation is not None else None
         findings.report(
             mbarriers.DEADLOCK,
@@ -71,12 +72,17 @@ def _absent(scheduler: Scheduler) -> str:
 class _Need(NamedTuple):
     """What a warp waits for: what is missing, what to do about it, the offset of the mbarrier if it is one, and the
     instructions `at` which its other lanes are.
+
+    `partial`: some arrivals of its phase have come, but not all, which is nearer to the cause than a phase that nobody
+    has begun. `waits`: it does not poll memory.
     """
 
     missing: str
     fix: str = ""
     mbarrier: int | None = None
     at: tuple[Instruction, ...] = ()
+    partial: bool = False
+    waits: bool = True
 
 
 def _waiter(scheduler: Scheduler, statement: Statement | None, warp: int, mbarrier: int | None) -> Access:
@@ -110,7 +116,7 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list
             if polled is not None:
                 missing += f". It last tested {_state(polled.barrier)}"
                 offset = polled.barrier.address
-            yield operation, _Need(missing, mbarrier=offset), [warp]
+            yield operation, _Need(missing, mbarrier=offset, waits=polled is not None), [warp]
     for (slot, name), barrier in scheduler.barriers.open.items():
         if all(arrival.warp in apart for arrival in barrier.arrived):
             continue  # they are the lanes for which others of their warps wait
@@ -210,7 +216,8 @@ def _need(scheduler: Scheduler, key: object, warp: int) -> _Need:
             barrier = machine.mbarriers[key[1]].get(key[2])
             if barrier is None:
                 return _Need(f"the mbarrier at {key[2]:#x} is gone", mbarrier=key[2])
-            return _Need(_state(barrier), _fix(barrier, warp), key[2])
+            partial = 0 < barrier.pending < barrier.expected
+            return _Need(_state(barrier), _fix(barrier, warp), key[2], partial=partial)
         case "tmem":
             return _Need(f"no warp frees {machine.tensor.describe(key[1])}")
         case _:
@@ -290,6 +297,8 @@ def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
         return
     if barrier.tx > 0 and not account.came and not _no_sender_left(scheduler, slot, barrier):
         return
+    if barrier.tx > 0 and _sender_waits(scheduler, slot, barrier):
+        return
     barrier.miscounted = True
     book = account.expected or account.came
     phase = f"phase {barrier.phase} of {barrier.name}"
@@ -326,6 +335,27 @@ def _no_sender_left(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
     waiting = {warp for warp, _, _ in scheduler.warps.waits.get(("mbarrier", slot, barrier.address), ())}
     warps = range(slot * per_cta, (slot + 1) * per_cta)
     return all(warp in waiting or scheduler.warps.current[warp] == EXITED for warp in warps)
+
+
+def _sender_waits(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
+    """Whether the phase before had more copies than this one, and a warp that could issue them waits elsewhere."""
+    before, account = barrier.previous, barrier.account
+    if before is None or len(account.operations) >= len(before.operations):
+        return False
+    size, per_cta = scheduler.machine.clusters.size, scheduler.machine.warps_per_cta
+    waiting = {warp for warp, _, _ in scheduler.warps.waits.get(("mbarrier", slot, barrier.address), ())}
+    first = slot // size * size * per_cta
+    return any(
+        _may_execute(scheduler, warp, copy)
+        for warp in range(first, first + size * per_cta)
+        if warp not in waiting
+        for copy, _ in before.came.values()
+    )
+
+
+def _may_execute(scheduler: Scheduler, warp: int, statement: Statement) -> bool:
+    """Whether a warp would come to a statement if it could proceed."""
+    return scheduler.program.leads_to(int(scheduler.warps.current[warp]), statement)
 
 
 def _blame_parity(scheduler: Scheduler, barrier: MBarrier, warp: int, statement: Statement) -> None:

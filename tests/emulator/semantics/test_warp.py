@@ -179,7 +179,8 @@ setp.lt.u32 %p, %t, 16;
     report, _ = launch(body)
     assert report.status == "deadlock"
     (found,) = report.findings
-    assert "lanes that the mask of redux.sync.add.u32 names never arrive: lanes 16-31 are at bar.sync (line " in found.message
+    words = "lanes that the mask of redux.sync.add.u32 names never arrive: lanes 16-31 are at bar.sync (line "
+    assert words in found.message
     assert {each.instruction for each in found.accesses} == {"redux.sync.add.u32 %d, %t, -1;", "bar.sync 0;"}
 
 
