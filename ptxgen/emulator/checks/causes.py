@@ -26,3 +26,23 @@ def wait(line: int) -> Hashable:
 def barrier(name: int) -> Hashable:
     """What goes wrong with a barrier of CTAs, by its number."""
     return "barrier", name
+
+
+def unfinished(line: int) -> Hashable:
+    """What an operation of a line is still working on is used: nobody has waited for it."""
+    return "unfinished", line
+
+
+def columns(line: int) -> Hashable:
+    """Columns of tensor memory are used, or freed, in which an operation of a line is still working."""
+    return "columns", line
+
+
+def too_early(line: int, what: str) -> Hashable:
+    """An instruction uses what operations of a kind are still working on: one wait is missing for all of them."""
+    return "too early", line, what
+
+
+def unordered(line: int | None, other: int | None) -> Hashable:
+    """The instructions of two lines, by different threads, are unordered."""
+    return "unordered", line, other

@@ -72,10 +72,17 @@ class _Kept:
         return kept
 
     def whole(self, consequences: tuple[Finding, ...] = ()) -> Finding:
-        """The finding, with the other lines and warps that it stands for, and with what follows from it."""
+        """The finding, with the other lines and warps that it stands for, and with what follows from it.
+
+        Consequences that say the same of other lines count as such lines.
+        """
+        same = [
+            each for each in consequences if (each.code, each.severity) == (self.finding.code, self.finding.severity)
+        ]
+        lines = self.lines | {line for each in same for line in (each.line, *each.also_lines) if line is not None}
         return replace(
             self.finding,
-            also_lines=tuple(sorted(self.lines - {self.finding.line})),
+            also_lines=tuple(sorted(lines - {self.finding.line})),
             also_warps=len(self.warps - self.named),
             consequences=consequences,
         )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import wgmma
 from ptxgen.emulator.engines.work import AsyncWork
@@ -253,6 +254,7 @@ class Warpgroups:
             fix=f"wgmma.wait_group between line {mma.statement.line} and line {statement.line}",
             accesses=(access, issuer),
             severity="advice" if advice else None,
+            cause=frozenset([causes.unfinished(mma.statement.line), causes.too_early(statement.line, "wgmma")]),
         )
 
     def _pending(self, warp: int) -> Iterator[PendingMma]:

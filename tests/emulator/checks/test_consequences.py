@@ -102,6 +102,14 @@ def test_two_instructions_race_in_many_ways(body: str, root: str, schedule: Any)
     assert (code, consequences) == (root, {"global-race"}), report.summary()
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_unrolled_products_that_nobody_awaits(schedule: Any) -> None:
+    """One finding each for registers and stage, however many MMAs a step has."""
+    findings = edited("wgmma_attention", 316, "aligned 0;", "aligned 1;", schedule)
+    assert sorted(each.code for each in findings) == ["shared-race", "wgmma-register-in-flight"]
+    assert all(len(each.consequences) >= 3 for each in findings)
+
+
 def test_what_a_check_does_not_explain_stays() -> None:
     findings = Findings()
     for cause in (frozenset([("mbarrier", 8)]), frozenset([("mbarrier", 16)])):

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.strong_history import Accesses, Word, slot_of, slots_of
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
@@ -136,7 +137,7 @@ def report_unfenced(findings: Findings, found: Access, other: Access, side: str,
         fix=fix,
         accesses=(found, other),
         severity="error" if side == "release" else "advice",
-        cause=frozenset([("unfenced flag", side, other.line)]),
+        cause=frozenset([("unfenced flag", side, other.line), causes.unordered(found.line, other.line)]),
     )
 
 

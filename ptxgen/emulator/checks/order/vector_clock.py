@@ -35,9 +35,16 @@ class AsyncOperation:
     mbarrier: int | None = None
 
     @property
+    def cause_in_tensor_memory(self) -> frozenset[Hashable]:
+        """The same where columns of tensor memory are used too early."""
+        columns = causes.columns(self.statement.line)
+        return frozenset([columns] if self.mbarrier is None else [columns, causes.mbarrier(self.mbarrier)])
+
+    @property
     def cause(self) -> frozenset[Hashable]:
         """The cause of findings that follow from a missing wait for it."""
-        return frozenset() if self.mbarrier is None else frozenset([causes.mbarrier(self.mbarrier)])
+        unfinished = causes.unfinished(self.statement.line)
+        return frozenset([unfinished] if self.mbarrier is None else [unfinished, causes.mbarrier(self.mbarrier)])
 
 
 @dataclass(slots=True, eq=False)

@@ -37,6 +37,7 @@ SHARED_RACE = _check(
         "mbarrier-overflow",
         "tmem-freed-in-use",
         "uninitialized-shared",
+        "missing-fence",
     ),
 )
 
@@ -221,6 +222,7 @@ CTA_EXIT = _check(
     "// fixed: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;",
     fires="emulator/semantics/test_cluster.py::test_a_cta_that_ends_too_early[loads-late]",
     twin="emulator/semantics/test_cluster.py::test_a_cta_that_ends_too_early[loads-late]",
+    explains=("cta-exit",),
 )
 
 BULK_GROUP_UNWAITED = _check(

@@ -28,6 +28,7 @@ TENSOR_RACE = _check(
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
     fires="emulator/checks/order/test_tcgen05_order.py::test_columns_used_again_before_a_load_is_waited_for",
     twin="emulator/checks/order/test_tcgen05_order.py::test_columns_used_again_before_a_load_is_waited_for",
+    explains=("tensor-race", "tmem-freed-in-use", "cta-exit"),
 )
 
 MISSING_TCGEN05_WAIT = _check(
@@ -59,6 +60,7 @@ MISSING_TCGEN05_FENCE = _check(
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
     fires="emulator/semantics/test_tcgen05_movement.py::test_a_stored_by_other_warps_wants_fences",
     twin="emulator/semantics/test_tcgen05_movement.py::test_a_stored_by_other_warps_wants_fences",
+    explains=("missing-tcgen05-fence",),
 )
 
 TMEM_ALLOCATION = _fault(
@@ -135,6 +137,7 @@ TMEM_FREED_IN_USE = _check(
     "128;",
     fires="emulator/semantics/test_tcgen05_movement.py::test_a_stored_without_a_wait",
     twin="emulator/semantics/test_tcgen05_movement.py::test_a_stored_without_a_wait",
+    explains=("tmem-freed-in-use", "cta-exit"),
 )
 
 TMEM_OUT_OF_BOUNDS = _fault(

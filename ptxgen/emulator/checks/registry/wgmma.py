@@ -23,6 +23,7 @@ WGMMA_REGISTER_IN_FLIGHT = _check(
     example="wgmma.commit_group.sync.aligned;\n// fixed: wgmma.wait_group.sync.aligned 0;\nst.global.f32 [%out], %d0;",
     fires="emulator/semantics/test_wgmma.py::test_a_in_flight",
     twin="emulator/semantics/test_wgmma.py::test_a_in_flight",
+    explains=("wgmma-register-in-flight", "cta-exit"),
 )
 
 MISSING_WGMMA_FENCE = _check(

@@ -116,7 +116,7 @@ class CtaExit(Observer):
                     else f"No warp of the CTA has waited for its completion{on}",
                     accesses=(party,),
                     severity="advice" if grouped else "error",
-                    cause=operation.cause,
+                    cause=operation.cause | operation.cause_in_tensor_memory,
                 )
         for number in self._commits.get(slot, ()):
             operation = self._happens_before.operations.get(number)
@@ -129,6 +129,7 @@ class CtaExit(Observer):
                     rule="No warp of the CTA has waited for the commit",
                     fix="before the exit wait for it, or use barrier.cluster after a wait of the peer",
                     accesses=(party,),
+                    cause=operation.cause,
                 )
         for member, (clock, statement) in self._users.get(slot, {}).items():
             if clock > observed[member]:
@@ -159,7 +160,7 @@ class CtaExit(Observer):
             party = self._happens_before.party(role, line, warp, member, at)
         self._findings.report(
             races.CTA_EXIT,
-            statement,
+            statement or self._happens_before.statements.get(line),
             summary=f"the CTA exits while {party} of a peer CTA may still {verb} its shared memory",
             rule="Nothing orders the exit after that access",
             fix="barrier.cluster before the exit",

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
@@ -152,7 +153,9 @@ class SharedRaces:
                         for each in (access, earlier):
                             self.written_at_once.setdefault(each.number, []).append(places)
                     reads = mma is not None or copies
-                    cause = earlier.cause | self._waits.missed(warp) if parity else earlier.cause
+                    cause = earlier.cause | {causes.too_early(access.statement.line, earlier.what)}
+                    if parity:
+                        cause |= self._waits.missed(warp)
                     at = int(places[1][0]) * GRANULE
                     self._async_race(access, warp, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
 
@@ -196,6 +199,7 @@ class SharedRaces:
                     fix=f"leave out .relaxed, or put fence.acq_rel.cluster before {_RELAXED}",
                     accesses=(found, other),
                     severity="advice",
+                    cause=frozenset([causes.unordered(found.line, other.line)]),
                 )
                 continue
             by_mma = excuse or self._ordered_by_mma(access, warp, what, member, clock, observed)
@@ -219,6 +223,7 @@ class SharedRaces:
                 fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else None,
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
+                cause=frozenset([causes.unordered(found.line, other.line)]),
             )
         if self.only_copies and verb == "reads" and isinstance(accesses, ThreadAccesses) and not loads:
             self._against_unpublished(access, warp, accesses, slot, granules, masks, observed)

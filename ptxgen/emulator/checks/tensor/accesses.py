@@ -6,7 +6,7 @@ and one on the last 16 lanes of each warp's quarter (PTX ISA 9.7.16.10.5, layout
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
@@ -51,6 +52,18 @@ def _awaited(awaited: str, earlier: AsyncOperation) -> str:
 def _load_fix(event: Event, load: Statement | None) -> str | None:
     """The fix where a warp has not waited for a tcgen05.ld; None: that of the check."""
     return f"tcgen05.wait::ld after line {load.line}" if event.clock == PENDING and load is not None else None
+
+
+def _caused(statement: Statement, earlier: AsyncOperation | None) -> frozenset[Hashable]:
+    """What relates a race to others: the instruction that comes too early, and the operation that is not complete."""
+    what = "tcgen05.ld" if earlier is None else earlier.what
+    early = frozenset([causes.too_early(statement.line, what)])
+    return early if earlier is None else earlier.cause_in_tensor_memory | early
+
+
+def _unfenced(side: str, statement: Statement, other: Access) -> frozenset[Hashable]:
+    """What relates missing fences: the instruction, or the accesses of one kind on which it relies."""
+    return frozenset([("no fence", side, other.opcode, line) for line in (statement.line, other.line)])
 
 
 def _unordered_load(event: Event) -> str:
@@ -190,6 +203,7 @@ class TensorAccesses(OrderListener, Observer):
                 "the columns without tcgen05.wait::ld",
                 fix=f"tcgen05.wait::ld after line {load.line}, before the release",
                 accesses=(writer, found),
+                cause=_caused(operation.statement, None),
             )
 
     def _against_load(self, reader: int, columns: range, event: Event, report: Callable[[], None]) -> None:
@@ -224,7 +238,7 @@ class TensorAccesses(OrderListener, Observer):
             rule=f"{missing}{reason}",
             fix=None if parity else fix,
             accesses=(access, other),
-            cause=earlier.cause if earlier is not None else None,
+            cause=_caused(statement, earlier),
         )
 
     def _access(self, role: Role, statement: Statement | None, warp: int | None, slot: int, columns: range) -> Access:
@@ -273,6 +287,7 @@ class TensorAccesses(OrderListener, Observer):
                 rule=f"No tcgen05.wait::st of the store precedes this {operation.what}",
                 fix=f"tcgen05.wait::st after line {earlier.statement.line}",
                 accesses=(reader, writer),
+                cause=_caused(operation.statement, earlier),
             )
         self._used = True
         self.core_reader[slot, bands, span] = operation.number
@@ -287,7 +302,9 @@ class TensorAccesses(OrderListener, Observer):
             earlier = self._happens_before.operations.get(number)
             if earlier is not None and number not in observed.operations:
                 used = self._access(role, earlier.statement, earlier.warp, slot, columns)
-                self._freed_in_use(free, used, "The freeing warp has not waited for it", statement, earlier.cause)
+                self._freed_in_use(
+                    free, used, "The freeing warp has not waited for it", statement, earlier.cause_in_tensor_memory
+                )
         for reader, load, event in self._unordered_loads(warp, slot, range(_BANDS), columns):
             used = self._access("reader", load, reader, slot, columns)
             self._against_load(
@@ -418,6 +435,7 @@ class TensorAccesses(OrderListener, Observer):
                 rule=f"This {what} relies on that wait",
                 fix="tcgen05.fence::after_thread_sync after the wait",
                 accesses=(access, other),
+                cause=_unfenced("after", statement, other),
             )
         if earlier.number in self._fences.unfenced and earlier.warp != warp:
             self._advise_fence_before(warp, earlier.warp, earlier.statement, what, statement)
@@ -435,6 +453,7 @@ class TensorAccesses(OrderListener, Observer):
             rule=f"This {what} relies on that synchronization",
             fix=f"tcgen05.fence::before_thread_sync after line {at.line}" if at is not None else None,
             accesses=(access, before),
+            cause=_unfenced("before", statement, before),
         )
 
     def tensor_loads_awaited(self, warp: int, loads: Sequence[TensorLoad]) -> None:
