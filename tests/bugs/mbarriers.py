@@ -216,7 +216,7 @@ WAIT:
         source="facebookexperimental/triton#183",
         what="the count of the mbarrier assumes a role of four warps; the role has six, and two are not waited for",
         code="shared-race",
-        also=("uninitialized-shared",),
+        also=("uninitialized-shared", "mbarrier-split"),
         block=224,
         ptx="""
     .shared .align 4 .b32 words[192];
@@ -411,8 +411,8 @@ END:
         name="ring-whose-stage-is-released-twice",
         source=REBUILT,
         what="two consumers release a stage whose empty mbarrier expects one arrival: its phase completes twice",
-        code="deadlock",
-        also=("mbarrier-round-behind", "mbarrier-split"),
+        code="mbarrier-split",
+        also=("mbarrier-round-behind", "deadlock"),
         block=96,
         ptx="""
     .shared .align 8 .b64 full;

@@ -42,6 +42,9 @@ class _Rounds:
 
     waits: dict[int, tuple[int, int, Statement]] = field(default_factory=dict)
     arrivers: set[int] = field(default_factory=set)
+    #: The last arrival of each warp by an instruction in the present phase, and in the one before: interval, where.
+    arrivals: dict[int, tuple[int, Statement]] = field(default_factory=dict)
+    before: dict[int, tuple[int, Statement]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Phases(Observer):
         self._arriving: dict[MBarrier, int] = {}
         #: By warp, the waits that are behind, while it has not accessed memory since.
         self._idle: dict[int, list[_Behind]] = {}
+        #: The interval of that warp before it arrives.
+        self._interval = 0
         #: Whether an arrival or a wait was relaxed: it orders in time, but no clock has that order.
         self._relaxed = False
 
@@ -71,6 +76,7 @@ class Phases(Observer):
         self, warp: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
     ) -> None:
         self._arriving.clear()
+        self._interval = self._happens_before.clock(warp)
         self._relaxed |= relaxed
         if arrives and self._idle:
             self._acts([warp])
@@ -117,10 +123,14 @@ class Phases(Observer):
     ) -> None:
         if not arrives:
             return
-        self._rounds.setdefault(mbarrier, _Rounds()).arrivers.add(warp)
+        rounds = self._rounds.setdefault(mbarrier, _Rounds())
+        rounds.arrivers.add(warp)
         first = self._arriving.setdefault(mbarrier, mbarrier.phase)
         if first != mbarrier.phase:
             self._report_split(warp, slot, mbarrier, first, statement)
+        elif warp not in rounds.arrivals:
+            self._against_phase_before(warp, slot, mbarrier, rounds.before, statement)
+        rounds.arrivals[warp] = self._interval, statement
 
     def signal_promised(self, warp: int, mbarrier: MBarrier, signal: Signal) -> None:
         self._rounds.setdefault(mbarrier, _Rounds()).arrivers.add(warp)
@@ -147,6 +157,7 @@ class Phases(Observer):
         rounds = self._rounds.get(mbarrier)
         if rounds is None or self._relaxed:
             return
+        rounds.before, rounds.arrivals = rounds.arrivals, {}
         arrivers, rounds.arrivers = rounds.arrivers, set()
         happens_before, clocks = self._happens_before, self._clocks.of(mbarrier)
         for warp, (phase, clock, statement) in rounds.waits.items():
@@ -165,6 +176,42 @@ class Phases(Observer):
                 "waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase
             )
             self._idle.setdefault(warp, []).append(_Behind(mbarrier, phase, statement, waiter))
+
+    def _against_phase_before(
+        self, warp: int, slot: int, mbarrier: MBarrier, before: dict[int, tuple[int, Statement]], statement: Statement
+    ) -> None:
+        """An arrival must come after all of the phase before: else it might have counted there."""
+        if self._relaxed or mbarrier.miscounted:
+            return
+        happens_before = self._happens_before
+        for other, (clock, earlier) in before.items():
+            if other == warp or happens_before.has_observed(warp, other, clock):
+                continue
+            if happens_before.ordered_by_relaxed_arrival(warp, happens_before.actor(other), clock):
+                continue
+            member = other % happens_before.members
+            if happens_before.before_mma(other, happens_before.observed[warp], member, clock):
+                continue
+            self._report_early(warp, slot, mbarrier, other, earlier, statement)
+            return
+
+    def _report_early(
+        self, warp: int, slot: int, mbarrier: MBarrier, other: int, earlier: Statement, statement: Statement
+    ) -> None:
+        mbarrier.miscounted = True
+        place = {"slot": slot, "space": "shared", "address": mbarrier.address}
+        arrival = self._findings.access("arriver", statement, warp, phase=mbarrier.phase, **place)
+        first = self._findings.access("arriver", earlier, other, phase=mbarrier.phase - 1, **place)
+        self._findings.report(
+            mbarriers.MBARRIER_SPLIT,
+            statement,
+            summary=f"{arrival} arrives on {mbarrier.name} in phase {mbarrier.phase}, but nothing orders it after "
+            f"phase {mbarrier.phase - 1}, in which {first} arrives",
+            rule=f"A phase expects {mbarrier.expected} arrival{'s' if mbarrier.expected > 1 else ''}: the count is too "
+            "small, or the thread arrives again before it has waited",
+            accesses=(arrival, first),
+            cause=frozenset([causes.mbarrier(mbarrier.address), causes.DEADLOCK]),
+        )
 
     def _report_split(self, warp: int, slot: int, mbarrier: MBarrier, first: int, statement: Statement) -> None:
         if mbarrier.miscounted:

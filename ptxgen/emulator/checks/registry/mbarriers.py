@@ -118,9 +118,11 @@ MBARRIER_SPLIT = _check(
     code="mbarrier-split",
     title="arrivals split over two phases",
     section="9.7.13.15.3",
-    rule="The arrivals of the lanes of a warp by one instruction must count in one phase.",
-    why="If a phase ends among them, the count of mbarrier.init is too small: the phase completes before all threads "
-    "have arrived, and each round moves further. A wait then passes early, or for ever waits for the wrong parity.",
+    rule="The arrivals of the lanes of a warp by one instruction must count in one phase, and an arrival must be "
+    "ordered after those of the phase before.",
+    why="If a phase ends among the arrivals of one round, the count of mbarrier.init is too small: the phase completes "
+    "before all threads have arrived, and each round moves further. A wait then passes early, or waits forever for the "
+    "wrong parity. The same happens if a thread arrives again before it has waited.",
     fix="initialize with the number of threads that arrive in a phase, or let one lane of each warp arrive",
     example="mbarrier.init.shared.b64 [bar], 127;      // fixed: 128\n"
     "mbarrier.arrive.shared.b64 _, [bar];      // by 128 threads",

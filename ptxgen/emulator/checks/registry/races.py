@@ -21,8 +21,9 @@ SHARED_RACE = _check(
     "a warp need bar.warp.sync (9.7.13.2) or a barrier of the CTA: shuffles, votes and collective loads converge the "
     "lanes but order no memory; cp.async.mbarrier.arrive publishes a thread's cp.async, not its stores. It is advice "
     "where CUTLASS relies on it: one arrival of a warpgroup releases a stage after a wgmma.mma_async that all its "
-    "warps issue; fence.proxy.async without a barrier within a warpgroup; and where a rerun with different bytes "
-    "there changed nothing, as with rows that a small tile does not use.",
+    "warps issue; fence.proxy.async without a barrier within a warpgroup; the copy of tensormap.cp_fenceproxy, which "
+    "waits for its warp (Triton before #11480); and where a rerun with different bytes there changed nothing, as with "
+    "rows that a small tile does not use.",
     fix="wait for the mbarrier on which the copy or commit completes and branch on the result; synchronize warps by a "
     "barrier, lanes by bar.warp.sync",
     example="cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [full];\n"
