@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 COPY = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 MULTICAST = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
@@ -440,5 +440,65 @@ FREED:
     barrier.cluster.arrive;
     barrier.cluster.wait;
 """,
+    ),
+    Bug(
+        name="exit-while-a-peer-reduces-there",
+        source=REBUILT,
+        what="one of four CTAs does not wait for the red.async of its neighbor and exits",
+        code="cta-exit",
+        block=32,
+        grid=4,
+        cluster=4,
+        ptx="""
+    .shared .align 8 .b64 count;
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    @%thread0 st.shared.u64 [count], 0;
+    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 4;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    add.u32 %r0, %rank, 1;
+    and.b32 %r0, %r0, 3;
+    mov.u32 %r1, count;
+    mapa.shared::cluster.u32 %r2, %r1, %r0;
+    mov.u32 %r1, full;
+    mapa.shared::cluster.u32 %r3, %r1, %r0;
+    @%thread0 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r2], 1, [%r3]; // <--
+-    setp.eq.u32 %p1, %rank, 2;
+-    @%p1 bra END;
+WAIT:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [full], 0;
+    @!%done bra WAIT;
+END:
+""",
+    ),
+    Bug(
+        name="exit-before-the-second-commit-of-a-peer",
+        source=REBUILT,
+        what="the leader commits to two mbarriers of its peer, which waits for one of them and exits",
+        code="cta-exit",
+        target="sm_100a",
+        grid=2,
+        cluster=2,
+        ptx=PAIR.replace("COUNT", "1")
+        + """
+    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
+    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    fence.proxy.async.shared::cta;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.b16 %rs0, 3;
+    and.pred %p5, %leader, %thread0;
+    @!%p5 bra ISSUED;
+    tcgen05.mma.cta_group::2.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 0;
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %rs0;
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [ready], %rs0; // <--
+ISSUED:
++READY:
++    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [ready], 0;
++    @!%done bra READY;
+"""
+        + PAIR_END,
     ),
 ]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.barriers import ClusterBarrierClocks
-from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.engines.work import AsyncWork
@@ -141,7 +140,7 @@ class CtaExit(Observer):
             table = accesses.table(slot)
             if table is None or len(table.latest) == self._happens_before.warps:
                 continue
-            for member in np.flatnonzero((table.latest > observed) & (table.latest < PENDING)).tolist():
+            for member in np.flatnonzero(table.latest > observed).tolist():
                 late = (table.clock[member] > observed[member]) & (table.mask[member] != 0)
                 if member // self._happens_before.warps != slot % self._happens_before.size and late.any():
                     granule = int(np.where(late, table.clock[member], 0).argmax())
