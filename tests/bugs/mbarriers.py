@@ -321,6 +321,7 @@ END:
         source=REBUILT,
         what="two consumer warpgroups share a stage, but the empty mbarrier counts one of them",
         code="mbarrier-round-behind",
+        also=("shared-race",),
         block=288,
         ptx=f"""
     .shared .align 128 .b8 stage[256];
@@ -352,6 +353,9 @@ CONSUME:
 FULL:
     mbarrier.try_wait.parity.shared.b64 %done, [full], %r1; // <--
     @!%done bra FULL;
+    mov.u32 %r3, stage;
+    mad.lo.u32 %r3, %lane, 4, %r3;
+    ld.shared.u32 %r4, [%r3];
     fence.proxy.async.shared::cta;
 -    setp.ge.u32 %p3, %warp, 4;
 -    @%p3 bra SKIP;
@@ -396,6 +400,8 @@ FULL:
     @%done bra GOT;
     bra FULL;
 GOT:
+    mad.wide.u32 %rd0, %thread, 4, %data;
+    st.global.u32 [%rd0], %r0;
     bar.warp.sync 0xffffffff;
 -    setp.eq.u32 %p2, %warp, 3;
 -    @%p2 bra SKIP;
