@@ -23,7 +23,7 @@ _RUNG_KEYS: dict[str, type] = {
     **dict.fromkeys(("name", "id", "from", "template", "summary", "article", "ours"), str),
     **dict.fromkeys(("set", "large"), dict),
 }
-_TEMPLATE_KEYS: dict[str, type] = {"target": str, "design": str, "options": list, "set": dict}
+_TEMPLATE_KEYS: dict[str, type] = {"target": str, "design": str, "options": list}
 _FILE_KEYS: dict[str, type] = {"rung": list, "templates": dict}
 _TOML_WORDS: dict[type, str] = {str: "text", list: "a list", dict: "a table"}
 #: A problem is large where M, N and K are all at least this (the MXFP8 article's figure).
@@ -170,10 +170,11 @@ def _require_keys(path: Path, what: str, table: Any, keys: Mapping[str, type]) -
 def _entry(
     path: Path, rung: dict[str, Any], known: dict[str, KernelEntry], templates: dict[str, Any], folder: Path | None
 ) -> KernelEntry:
-    wanted, own_defaults = rung.get("from", ""), dict[str, Any]()
-    parent = known.get(wanted) or next((each for each in known.values() if wanted in each.rungs), None)
+    parent = known.get(rung.get("from", ""))
     if "from" in rung and parent is None:
-        raise PlanError(f"{path}: {rung['name']} comes from {rung['from']!r}, which there is not before it")
+        meant = next((name for name, each in known.items() if rung["from"] in each.rungs), None)
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise PlanError(f"{path}: {rung['name']} comes from {rung['from']!r}, which there is not before it{hint}")
     if "template" in rung:
         said = templates.get(rung["template"], {})
         same = next((each for each in known.values() if each.template.name == rung["template"]), None)
@@ -185,16 +186,15 @@ def _entry(
         target = said.get("target") or (like.target if like else "")
         design = said.get("design") or (like.design if like else "serial")
         options = tuple(said.get("options") or (like.options if like else ()))
-        own_defaults = said.get("set", {})
     elif parent is not None:
         template, target, design, options = parent.template, parent.target, parent.design, parent.options
     else:
         raise PlanError(f"{path}: {rung['name']} must name a template, or the rung that it comes from")
     changes, large = rung.get("set", {}), {**(parent.large if parent else {}), **rung.get("large", {})}
-    if wrong := [name for name in (*own_defaults, *changes, *large) if name not in options]:
+    if wrong := [name for name in (*changes, *large) if name not in options]:
         raise PlanError(f"{path}: {rung['name']} sets {', '.join(wrong)}, which {template.name} has not")
     rungs = (rung["id"],) if rung.get("id") else ()
-    defaults = {**own_defaults, **(parent.defaults if parent else {}), **changes}
+    defaults = {**(parent.defaults if parent else {}), **changes}
     return KernelEntry(
         rung["name"], rungs, rung.get("summary", ""), target, template, design, options, defaults,
         parent.name if parent else "", changes, rung.get("article", ""), rung.get("ours", ""), folder, large,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -34,6 +33,8 @@ SHORT = 10
 LARGEST = 1 << 18
 #: Changes of a configuration are tried where its bound is so much below the best time.
 _PROMISING = 1.04
+#: Stages that are worth a plan: consumers on Hopper hold two.
+_LEAST_STAGES = {"sm_100a": 1, "sm_90a": 2}
 #: The tile of a rung whose own leaves promoted sums no registers.
 _NARROW = {"n_tile": 128}
 
@@ -280,30 +281,26 @@ def _fitted(entry: KernelEntry, choices: Mapping[str, Any], most: int) -> GemmPl
         if more and "epilogue" in choices:
             continue
         chosen = {**choices, **more}
-        counts = (None,) if "stages" in chosen or "stages" not in entry.options else (1, 2)  # some kernels need two
-        plans = (_planned(entry, chosen, stages) for stages in counts)
-        least = next((plan for plan in plans if plan is not None), None)
-        if least is None:
+        try:
+            if "stages" in chosen or "stages" not in entry.options:
+                return entry.unnamed(**chosen)
+            least = entry.unnamed(**chosen, stages=_LEAST_STAGES[entry.target])
+        except PlanError:
             continue
-        if counts == (None,):
-            return least
-        fewest, stage = least.config.stages, least.a.bytes + least.b.bytes
-        highest = min(most, fewest + (least.shared.limit - least.shared.bytes) // stage)
-        rings = (_planned(entry, chosen, stages) for stages in range(highest, fewest, -1))
-        return next((plan for plan in rings if plan is not None), least)
-    return None
-
-
-def _planned(entry: KernelEntry, choices: Mapping[str, Any], stages: int | None) -> GemmPlan | None:
-    """A plan, with so many stages unless the choices have them; None where it does not fit."""
-    with suppress(PlanError):
-        return entry.unnamed(**choices, **({} if stages is None else {"stages": stages}))
+        more_stages = (least.shared.limit - least.shared.bytes) // (least.a.bytes + least.b.bytes)
+        for stages in range(min(most, least.config.stages + more_stages), least.config.stages, -1):
+            try:
+                return entry.unnamed(**chosen, stages=stages)
+            except PlanError:
+                continue
+        return least
     return None
 
 
 def _refusal(entry: KernelEntry, choices: Mapping[str, Any]) -> str:
     try:
-        entry.plan(**{**({"stages": 2} if "stages" in entry.options else {}), **choices})
+        stages = {"stages": _LEAST_STAGES[entry.target]} if "stages" in entry.options else {}
+        entry.plan(**{**stages, **choices})
     except PlanError as error:
         return str(error)
     return "shared memory holds no stage of any tile"
