@@ -140,28 +140,28 @@ def read_ladder(path: Path, known: dict[str, KernelEntry], folder: Path | None =
         content = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PlanError(f"cannot read {path}: {error}") from None
-    _require_keys(path, "the file", content, _FILE_KEYS)
+    _require_keys(path, "the file", content, "a ladder", _FILE_KEYS)
     templates, found = content.get("templates", {}), dict[str, KernelEntry]()
     for name, said in templates.items():
-        _require_keys(path, f"[templates.{name!r}]", said, _TEMPLATE_KEYS)
+        _require_keys(path, f"[templates.{name!r}]", said, "a template", _TEMPLATE_KEYS)
     for number, rung in enumerate(content.get("rung", []), 1):
         name = rung.get("name", "") if isinstance(rung, dict) else ""
-        _require_keys(path, f"the rung {name or number}", rung, _RUNG_KEYS)
+        _require_keys(path, f"the rung {name or number}", rung, "a rung", _RUNG_KEYS)
         if not name:
-            raise PlanError(f"{path}: the rung {number} has no name")
+            raise PlanError(f"{path}: a rung has no name; a rung takes {', '.join(sorted(_RUNG_KEYS))}")
         if name in found:
             raise PlanError(f"{path}: two rungs have the name {name}")
         found[name] = _entry(path, rung, {**known, **found}, templates, folder)
     return found
 
 
-def _require_keys(path: Path, what: str, table: Any, keys: Mapping[str, type]) -> None:
+def _require_keys(path: Path, what: str, table: Any, kind: str, keys: Mapping[str, type]) -> None:
     """Raises PlanError for what is no table, and for a key that it does not take or of another type."""
     if not isinstance(table, dict):
         raise PlanError(f"{path}: {what} must be a table of {', '.join(sorted(keys))}")
     for key, value in table.items():
         if key not in keys:
-            raise PlanError(f"{path}: {what} has {key}; it takes {', '.join(sorted(keys))}")
+            raise PlanError(f"{path}: {what} has {key}; {kind} takes {', '.join(sorted(keys))}")
         if not isinstance(value, keys[key]):
             hint = ": write [[rung]]" if key == "rung" else ""
             raise PlanError(f"{path}: {key} of {what} must be {_TOML_WORDS[keys[key]]}{hint}")
