@@ -169,6 +169,12 @@ class Reference:
             reason += f"; plus half an ulp for the rounding to {c_type.name} (at most 2⁻{power}·|c|)"
         return reason
 
+    def tolerances(
+        self, expected: npt.NDArray[np.float64], accumulation: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """What each element may be off by; `accumulation` is what its sum may be."""
+        return self.rounded(expected, accumulation)[1]
+
     def rounded(
         self, expected: npt.NDArray[np.float64], allowed: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
