@@ -65,9 +65,10 @@ class ScaledReference(Reference):
         return self._bytes(random, sfa), self._bytes(random, sfb)
 
     def _bytes(self, random: np.random.Generator, operand: ScaleOperand) -> npt.NDArray[np.uint8]:
-        low, high = (0, 256) if self.whole_range else _USUAL[operand.type.scale]
         shape = self.problem.scale_rows(operand), operand.type.scales_of(self.problem.k)
-        return random.integers(low, high, shape, np.uint8)
+        if self.whole_range:
+            return _any_scales(random, *shape)
+        return random.integers(*_USUAL[operand.type.scale], shape, np.uint8)
 
     @property
     def scales(self) -> tuple[np.ndarray, ...]:
@@ -135,6 +136,19 @@ class ScaledReference(Reference):
     def tolerance_reason(self) -> str:
         """Why the comparison allows nothing."""
         return "none: the reference adds as the tensor cores do, bit for bit"
+
+
+def _any_scales(random: np.random.Generator, lines: int, scales: int) -> npt.NDArray[np.uint8]:
+    """Bytes over their whole range: each of them in one of four groups of 32 lines, where most sums overflow.
+
+    In the others those of a group are near each other, and not NaN, so that most sums are finite, some of them tiny.
+    """
+    group = np.arange(lines) // 32
+    near = random.integers(0, 256, (lines // 32 + 1, 1))[group] + random.integers(-6, 7, (lines, scales))
+    made = near.clip(0, 254).astype(np.uint8)
+    wide = group % 4 == 3
+    made[wide] = random.permuted(np.resize(np.arange(256), made[wide].shape))
+    return made
 
 
 def _part(values: npt.NDArray[_T], first: int, count: int) -> npt.NDArray[_T]:
