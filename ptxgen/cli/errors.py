@@ -63,7 +63,10 @@ def choose(option: str, value: str, allowed: Sequence[_Word]) -> _Word:
         if word == value:
             return word
     words = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
-    raise InputError(f"{option} must be {words}, not {value!r}{nearest(value, allowed)}")
+    near = nearest(value, allowed)
+    if all(word in near for word in allowed):  # it would only say them again
+        near = ""
+    raise InputError(f"{option} must be {words}, not {value!r}{near}")
 
 
 def _say(message: str, more: Sequence[str] = (), code: int = BAD_INPUT) -> int:
