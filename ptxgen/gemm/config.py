@@ -63,8 +63,8 @@ class GemmConfig:
     Raises PlanError for a value that is not among an option's; where they depend on the target, `require` does.
     """
 
-    dtype: str = option("bf16", "type of A, and of B unless b_dtype is given", choices=INPUTS)
-    b_dtype: str = option("", "type of B, where it differs (e4m3 with e5m2)", choices=("", *INPUTS))
+    dtype: str = option("bf16", "type of A, and of B unless b_dtype is set", choices=INPUTS)
+    b_dtype: str = option("", "type of B if it differs from that of A (e4m3 with e5m2)", choices=("", *INPUTS))
     c_dtype: str = option(
         "",
         "type of C; empty: that of A if legal for C, else f32 or s32; e4m3 and e5m2: with ue8m0 scales",
@@ -79,7 +79,7 @@ class GemmConfig:
     m_tile: int = option(128, "rows of C per MMA: of a CTA, or of a pair of CTAs", range=(64, 256, 64))
     n_tile: int = option(128, "columns of C per MMA", range=(16, 256, 16), on={"sm_90a": (16, 256, 8)})
     warpgroups: int = option(
-        0, "consumer warpgroups, 64 or 128 rows each; 0: one for every 64 rows of the tile", range=(0, 4, 1)
+        0, "consumer warpgroups, 64 or 128 rows each; 0: one per 64 rows of the tile", range=(0, 4, 1)
     )
     k_tile_bytes: int = option(128, "bytes of K of A and B in a stage", choices=(128, 256))
     swizzle: str = option("128B", "swizzle of A and B in shared memory", choices=("none", "32B", "64B", "128B"))
@@ -108,28 +108,30 @@ class GemmConfig:
     batched: bool = option(False, "batched GEMM: one problem per batch", choices=(False, True))
     scheduler: str = option(
         "grid",
-        "one tile per CTA; as many CTAs as slots, with whole tiles or with even shares of K blocks (stream-K); or "
-        "cluster launch control",
+        "grid: one tile per CTA; static: persistent; stream: persistent, equal shares of K blocks (stream-K); clc: "
+        "persistent by cluster launch control",
         choices=_SCHEDULERS,
         on={"sm_90a": ("grid", "static", "stream"), "sm_100a": ("grid", "static", "clc")},
     )
     consumers: str = option(
-        "cooperative", "warpgroups share a tile, or alternate: one runs MMAs while the other stores", choices=_CONSUMERS
+        "cooperative",
+        "warpgroups share a tile, or alternate tiles: one runs MMAs while the other stores",
+        choices=_CONSUMERS,
     )
     split_k: int = option(
         1, "CTAs of a cluster that share the K blocks of a tile and add up their sums", choices=(1, 2, 4, 8)
     )
-    lag: int = option(0, "K blocks by which the second of two warpgroups starts later than the first", range=(0, 4, 1))
+    lag: int = option(0, "K blocks by which the second of two warpgroups lags behind the first", range=(0, 4, 1))
     load_registers: int = option(
         0,
         "registers of a producer thread (setmaxnreg); consumers share the rest; 0: 40, 32 or 24 by their number",
         choices=(0, 24, 32, 40, 56),
     )
     slots: int = option(
-        132, "CTAs of a static scheduler, one a multiprocessor: an H200 has 132, a B200 148", range=(1, 1024, 1)
+        132, "CTAs of a static scheduler, one per SM: an H200 has 132, a B200 148", range=(1, 1024, 1)
     )
     clc_stages: int = option(1, "responses of cluster launch control in flight", range=(1, 4, 1))
-    panel: int = option(0, "tiles along N of a panel in the order of tiles; 0: along M", range=(0, 16, 1))
+    panel: int = option(0, "width of a panel of the tile order, in tiles along N; 0: along M", range=(0, 16, 1))
     order: str = option("panels", "order of tiles: panels, or along a Hilbert curve", choices=_ORDERS)
     vectors: int = option(1, "rows of A that a CTA of a GEMV multiplies", choices=(1, 2, 4))
     warp_rows: int = option(1, "rows of B that a warp of a GEMV multiplies at a time", choices=(1, 2, 4))
@@ -137,16 +139,19 @@ class GemmConfig:
     a_hint: str = option("", "L2 eviction priority of the loads of A", choices=_HINTS)
     b_hint: str = option("", "L2 eviction priority of the loads of B", choices=_HINTS)
     promote: bool = option(
-        True, "add the fp8 sums of every K block in fp32; else wgmma keeps them, with 13 bits", choices=(False, True)
+        True,
+        "add the fp8 sums of every K block in fp32; false: wgmma accumulates them, with 13 bits",
+        choices=(False, True),
     )
     scales: str = option(
         "none",
-        "fp32 scales of promoted fp8 sums; 1d2d: one for a row of A and 128 of K, one for 128 rows of B and 128 of K; "
-        "2d1d: of A as of B there, and of B as of A",
+        "fp32 scales of promoted fp8 sums; 1d2d: 1x128 of A, 128x128 of B; 2d1d: 128x128 of A, 1x128 of B",
         choices=_BLOCK_SCALES,
     )
     dependent: bool = option(
-        False, "may begin before the launch before it in the stream has ended (griddepcontrol)", choices=(False, True)
+        False,
+        "programmatic dependent launch: may start before the previous launch of the stream has ended",
+        choices=(False, True),
     )
     ptx: str = option("8.6", "PTX ISA version", choices=("8.6", "8.7", "8.8", "9.0"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from ptxgen.sass.control import Control
 
@@ -81,14 +80,6 @@ class Function:
     code_bytes: int = 0
     #: Words behind the last instruction that control reaches, which nvdisasm does not list: padding, mostly NOP.
     padding: tuple[int, ...] = ()
-
-    @cached_property
-    def label_at(self) -> dict[int, list[str]]:
-        """Labels by the index of the instruction behind them."""
-        found: dict[int, list[str]] = {}
-        for name, index in self.labels.items():
-            found.setdefault(index, []).append(name)
-        return found
 
 
 @dataclass(frozen=True)

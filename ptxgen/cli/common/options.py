@@ -26,7 +26,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="OPTION=VALUE",
-        help="An option of 'ptxgen kernels KERNEL'; many times.",
+        help="An option of 'ptxgen kernels KERNEL'; may be repeated.",
         show_default=False,
         autocompletion=completion.settings,
     ),
@@ -57,7 +57,7 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="sm_NNN",
-        help="Instead of the text's own .target.",
+        help="Overrides the text's .target.",
         show_default=False,
         autocompletion=completion.targets,
     ),
@@ -65,12 +65,12 @@ Target = Annotated[
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", metavar="N", help="Processes; one a core unless given, 0: none but this one.", show_default=False
+        "--jobs", metavar="N", help="Processes; default: one per core; 0: run in this process.", show_default=False
     ),
 ]
 DaskAddress = Annotated[
     str | None,
-    typer.Option("--dask", metavar="ADDRESS", help="Let the workers of a Dask cluster do it.", show_default=False),
+    typer.Option("--dask", metavar="ADDRESS", help="Run on the workers of a Dask cluster.", show_default=False),
 ]
 
 

@@ -30,7 +30,7 @@ def kernels(
         str | None,
         typer.Argument(
             metavar="[KERNEL]",
-            help="Show the options of this one.",
+            help="Show the options of this kernel.",
             show_default=False,
             autocompletion=completion.kernel_names,
         ),
@@ -40,7 +40,7 @@ def kernels(
         typer.Option(
             "--copy",
             metavar="FOLDER",
-            help="Start a kernel of your own from it: copy its template, and name it in a ladder.toml.",
+            help="Start your own kernel: copy its template, with a ladder.toml that names it.",
             show_default=False,
         ),
     ] = None,

@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def plan(
     m: Annotated[int, typer.Argument(metavar="M", help="Rows of C.", show_default=False)],
     n: Annotated[int, typer.Argument(metavar="N", help="Columns of C.", show_default=False)],
-    k: Annotated[int, typer.Argument(metavar="K", help="Length of the sums.", show_default=False)],
+    k: Annotated[int, typer.Argument(metavar="K", help="Columns of A and B.", show_default=False)],
     dtype: Annotated[
         str | None,
         typer.Option(
@@ -60,7 +60,7 @@ def plan(
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     count: Annotated[int, typer.Option("--count", metavar="N", help="How many configurations to list.")] = 8,
     sources: Annotated[bool, typer.Option("--sources", help="Show the machine's numbers and their sources.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List configurations of the shipped kernels for a problem, and explain which to take.
 

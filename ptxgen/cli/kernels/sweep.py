@@ -35,7 +35,7 @@ def sweep(
         list[str] | None,
         typer.Argument(
             metavar="[OPTION=VALUE,VALUE...]...",
-            help="Options as --set of 'ptxgen run' takes them, with all values.",
+            help="Options with the values to try, as --set of 'ptxgen run' takes them.",
             show_default=False,
             autocompletion=completion.settings,
         ),
@@ -45,7 +45,7 @@ def sweep(
         typer.Option(
             "--set",
             metavar="OPTION=VALUE,...",
-            help="The same, as 'ptxgen run' has it.",
+            help="The same, spelled as for 'ptxgen run'.",
             show_default=False,
             autocompletion=completion.settings,
         ),
@@ -58,7 +58,7 @@ def sweep(
         typer.Option(
             "--multiprocessors",
             metavar="N",
-            help="Of the GPU whose waves are counted; a B200 has 148, an H200 132.",
+            help="SMs of the GPU, for the waves; a B200 has 148, an H200 132.",
             show_default=False,
         ),
     ] = None,
@@ -68,24 +68,24 @@ def sweep(
         typer.Option(
             "--schedule",
             metavar="eager|late|random",
-            help="Of --run.",
+            help="Schedule of --run.",
             autocompletion=completion.words(*devices.SCHEDULES),
         ),
     ] = "eager",
-    seed: Annotated[int, typer.Option("--seed", help="Of the inputs and the random schedule.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the inputs and the random schedule.")] = 0,
     device: Annotated[
         str,
         typer.Option(
             "--device",
             metavar="emulator|gpu",
-            help="gpu: run each there, compare and time it.",
+            help="gpu: run, compare and time each on the GPU.",
             autocompletion=completion.words(*devices.DEVICES),
         ),
     ] = "emulator",
     sort: Annotated[
         str | None,
         typer.Option(
-            "--sort", metavar="COLUMN", help=f"Least first: {', '.join(SORTS)}, or an option.", show_default=False
+            "--sort", metavar="COLUMN", help=f"Ascending: {', '.join(SORTS)}, or an option.", show_default=False
         ),
     ] = None,
     jobs: Jobs = None,

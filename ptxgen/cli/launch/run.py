@@ -47,14 +47,14 @@ def run(
         float | None, typer.Option("--beta", help="Scale of the source, for a kernel with one.", show_default=False)
     ] = None,
     lda: Annotated[
-        int | None, typer.Option("--lda", help="Elements from a line of A to the next.", show_default=False)
+        int | None, typer.Option("--lda", help="Leading dimension of A, in elements.", show_default=False)
     ] = None,
-    ldb: Annotated[int | None, typer.Option("--ldb", help="The same of B.", show_default=False)] = None,
-    ldc: Annotated[int | None, typer.Option("--ldc", help="The same of C.", show_default=False)] = None,
+    ldb: Annotated[int | None, typer.Option("--ldb", help="Leading dimension of B.", show_default=False)] = None,
+    ldc: Annotated[int | None, typer.Option("--ldc", help="Leading dimension of C.", show_default=False)] = None,
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the inputs and the random schedule.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the inputs and the random schedule.")] = 0,
     whole_range: Annotated[
         bool,
         typer.Option(
@@ -97,7 +97,7 @@ def run(
         typer.Option(
             "--timeout",
             metavar="SECONDS",
-            help="End a launch in the emulator that takes longer, as incomplete.",
+            help="End a longer launch in the emulator, as incomplete.",
             show_default=False,
         ),
     ] = None,
@@ -106,7 +106,7 @@ def run(
         typer.Option(
             "--device",
             metavar="emulator|gpu",
-            help="Where it runs.",
+            help="Where to run.",
             autocompletion=completion.words(*devices.DEVICES),
         ),
     ] = "emulator",
@@ -119,11 +119,11 @@ def run(
     accept: Annotated[
         str | None,
         typer.Option(
-            "--accept", metavar="FILE.toml", help="Leave out the reviewed findings that it names.", show_default=False
+            "--accept", metavar="FILE.toml", help="Leave out the reviewed findings listed there.", show_default=False
         ),
     ] = None,
     ncu: Annotated[
-        bool, typer.Option("--ncu", help="Profile it on the GPU with Nsight Compute, and print that summary.")
+        bool, typer.Option("--ncu", help="Profile on the GPU with Nsight Compute, and print the summary.")
     ] = False,
     ncu_report: Annotated[
         str | None,
@@ -148,7 +148,7 @@ def run(
         typer.Option(
             "--lines",
             metavar="FILE",
-            help="Write the PTX with how often each line was executed; - prints it.",
+            help="Write the PTX with execution counts per line; - prints it.",
             show_default=False,
         ),
     ] = None,

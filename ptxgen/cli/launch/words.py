@@ -40,28 +40,28 @@ Outputs = Annotated[
 ]
 GridExtent = Annotated[
     str | None,
-    typer.Option("--grid", metavar="X[xYxZ]", help="CTAs; 1 if not given.", show_default=False, rich_help_panel=_PANEL),
+    typer.Option("--grid", metavar="X[xYxZ]", help="CTAs; default: 1.", show_default=False, rich_help_panel=_PANEL),
 ]
 BlockExtent = Annotated[
     str | None,
     typer.Option(
         "--block",
         metavar="X[xYxZ]",
-        help="Threads of a CTA; those of .reqntid if not given.",
+        help="Threads per CTA; default: .reqntid.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),
 ]
 ClusterExtent = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="X[xYxZ]", help="CTAs of a cluster.", show_default=False, rich_help_panel=_PANEL),
+    typer.Option("--cluster", metavar="X[xYxZ]", help="CTAs per cluster.", show_default=False, rich_help_panel=_PANEL),
 ]
 SharedBytes = Annotated[
     int | None,
     typer.Option(
         "--shared-bytes",
         metavar="N",
-        help="Dynamic shared memory of a CTA.",
+        help="Dynamic shared memory per CTA.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),
@@ -71,7 +71,7 @@ EntryName = Annotated[
     typer.Option(
         "--entry",
         metavar="NAME",
-        help="Which entry of several; a part of its name will do.",
+        help="One entry of several: its name or a unique part of it.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),

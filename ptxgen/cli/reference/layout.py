@@ -37,7 +37,7 @@ def layout(
         list[str] | None,
         typer.Argument(
             metavar="[NAME=VALUE]...",
-            help="Options of the layout, such as major=mn swizzle=64B; --major mn and a bare 64B will do too.",
+            help="Options of the layout, such as major=mn swizzle=64B; --major mn and a bare 64B work too.",
             show_default=False,
         ),
     ] = None,
@@ -50,7 +50,7 @@ def layout(
         typer.Option("--svg", metavar="FILE", help="Write SVG; - is standard output.", show_default=False),
     ] = None,
     columns: Annotated[
-        int | None, typer.Option("--columns", help="Characters a line; else those of the terminal.", min=40)
+        int | None, typer.Option("--columns", help="Characters per line; default: the terminal's width.", min=40)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the map itself.")] = False,
 ) -> int:

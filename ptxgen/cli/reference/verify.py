@@ -31,9 +31,9 @@ def verify(
     ],
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Only microtests whose name begins so; may be repeated."),
+        typer.Option("--only", metavar="NAME", help="Only microtests whose name starts with NAME; may be repeated."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; one per core unless given.")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: one per core.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Compare a GPU's answers with the emulator: which open questions they settle, and what differs.

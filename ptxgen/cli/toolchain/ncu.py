@@ -39,10 +39,10 @@ def ncu(
     everything: Annotated[bool, typer.Option("--all", help="Every metric; diff: every figure.")] = False,
     lines: Annotated[int, typer.Option("--lines", metavar="N", help="Hottest lines of a summary.")] = 5,
     by_order: Annotated[
-        bool, typer.Option("--by-order", help="diff: match launches by order, whatever their kernels are called.")
+        bool, typer.Option("--by-order", help="diff: match launches by order, ignoring kernel names.")
     ] = False,
     threshold: Annotated[
-        float, typer.Option("--threshold", metavar="PERCENT", help="diff: up to this, a difference is noise.")
+        float, typer.Option("--threshold", metavar="PERCENT", help="diff: differences up to PERCENT are noise.")
     ] = 2.0,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row a metric, in base units.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -232,12 +232,6 @@ class HappensBefore(Observer):
         inside = actors // self.members == self._clusters[warps // self.members]
         return inside & (self.clocks[warps, actors % self.members] >= clocks)
 
-    def warp_of(self, warp: int, actor: int) -> str:
-        """The name of a warp in a message about another."""
-        if actor // self.members == self._clusters[warp // self.members]:
-            return self.member_name(warp, actor % self.members)
-        return f"warp {actor % self.warps} of another {'cluster' if self.size > 1 else 'CTA'}"
-
     def party(
         self, role: Role, line: int, warp: int, member: int, address: int | None = None, lanes: int | None = None
     ) -> Access:
