@@ -214,8 +214,8 @@ def _rank(each: Estimate) -> tuple[float, float, bool]:
 def _candidates(entry: KernelEntry, machine: Machine, m: int, n: int, fixed: Mapping[str, Any]) -> Iterator[GemmPlan]:
     """Every configuration that can be planned, each with as many stages as fit.
 
-    N tiles between steps of 16 only where they fill waves better, and where a chunk of C has more than 8 columns. On
-    Hopper no tile with rows or columns that a smaller one spares.
+    N tiles that are not multiples of 16 are tried only where they fill waves better and a chunk of C has more than 8
+    columns. On Hopper, a tile that exceeds M or N is skipped if a smaller one covers it.
     """
     described = entry.described()
     most = _most_stages(described)
