@@ -143,24 +143,23 @@ def page(rows: list[Row]) -> str:
 _PAGE = """\
 # Coverage
 
-Made from the declarations and the records by `make docs`; a test compares. `ptxgen coverage` prints the same, with
-`--json` also what is missing by name.
+Generated from the declarations and recordings by `make docs`. `ptxgen coverage` prints the same; `--json` adds the
+names of what is missing.
 
-- declared: declarations, one for each syntax line of the manual. certified: those whose present text was compared with
+- declared: declarations, one per syntax line of the manual; certified: those compared in their current form with
   ptxas {ptxas}, in both directions ([certification.md](certification.md));
-- forms: legal combinations of modifiers and optional operands, each counted once, whatever its registers are;
-  assemblies: forms times the targets that have them; neighbors: lines with one thing changed, which both must refuse
-  or both take;
-- excused: lines on which the two differ for a stated reason ([exceptions.md](exceptions.md)); differing: for none;
-- emulated: declarations that the emulator executes; microtest: those that a microtest runs alone; recorded: those of
-  which a GPU's answers are kept (an H200's); silicon: those of tcgen05 that somebody has seen on Blackwell silicon.
+- forms: legal combinations of modifiers and optional operands; assemblies: forms times the targets that have them;
+  neighbors: lines with one thing changed, which both must reject or both accept;
+- excused: lines on which the two differ for a stated reason ([exceptions.md](exceptions.md)); differing: without one;
+- emulated: declarations that the emulator executes; microtest: those with a microtest; recorded: those with recorded
+  results of an H200; silicon: those of tcgen05 with evidence from Blackwell silicon.
 
 {table}
 ## Blackwell silicon
 
-Who has seen each declaration of tcgen05 on a B200 or its kin: ours (a recording of a kit, `make blackwell`), others
-(a public repository at a commit; recorded: it has words, held: its tests ran there), or none. What of a declaration
-they have seen is in [facts.md](facts.md).
+Evidence for each declaration of tcgen05 from a B200 or B300: ours (a recording by `make blackwell`), others (a public
+repository at a commit; recorded: it publishes results, held: its tests ran there), or none. [facts.md](facts.md)
+lists the behavior observed.
 
 | declaration | witness | source |
 |---|---|---|

@@ -1,7 +1,7 @@
-"""What descriptors and layouts rest on where the manual is silent, contradicts itself, or says it in a figure only.
+"""The evidence for descriptors and layouts where the manual is silent, contradicts itself, or has a figure only.
 
 `ptxgen explain facts` prints these, `ptxgen explain` shows the ones that concern a value beside its fields, and
-docs/facts.md lists them (`ptxgen explain facts --markdown`). Evidence of single bit fields stands with the fields.
+docs/facts.md lists them (`ptxgen explain facts --markdown`). Evidence for single fields is declared with the fields.
 """
 
 from __future__ import annotations
@@ -611,10 +611,10 @@ def markdown() -> str:
     lines = [
         "# Facts that no manual states",
         "",
-        "What descriptors and layouts rest on where the PTX manual is silent, contradicts itself, or shows a figure",
-        "only. **documented**: a vendor's text says it. **measured**: a device, a driver or an assembler answered so.",
+        "The evidence for descriptors and layouts where the PTX manual is silent, contradicts itself, or has a figure",
+        "only. **documented**: a vendor's text states it. **measured**: observed on a device, driver or assembler.",
         "**inferred**: sources agree without stating it. **unverified**: one indirect source, or sources disagree.",
-        "*Blackwell silicon* says who has seen it on a B200 or its kin; recorded words are in tests/data/silicon.",
+        "*Blackwell silicon* names the evidence from Blackwell GPUs; recorded results are in tests/data/silicon.",
         "",
         "Written by `ptxgen explain facts --markdown`; `ptxgen explain` shows the ones that concern a value.",
     ]

@@ -28,7 +28,7 @@ BARRIER_SHARED = _check(
     section="9.7.13.1",
     rule="A warp must not arrive at a barrier before all threads that the generation before counts have arrived there.",
     why="A barrier counts threads, not which ones. Where two groups of warps use one number, or a warp arrives "
-    "twice, arrivals are counted in the wrong generation: some warps go on too early, others wait for ever.",
+    "twice, arrivals are counted in the wrong generation: some warps go on too early, others wait forever.",
     fix="give each group of warps a barrier number of its own",
     example="@%first bar.sync 1, 64;      // warps 0 and 1\n"
     "@!%first bar.sync 1, 64;     // warps 2 and 3; fixed: bar.sync 2, 64;",
