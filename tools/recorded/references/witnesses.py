@@ -488,3 +488,40 @@ def cross_entropy(i: Arrays) -> Outputs:
         "loss": np.where(used, -np.log(p[np.arange(len(x)), label]), 0),
         "dx": np.where(used[:, None], p - np.eye(x.shape[1])[label], 0),
     }
+
+
+def sums_of_exponentials(i: Arrays) -> Outputs:
+    return {"y": np.exp(i["x"].astype(np.float64)).sum(1)}
+
+
+def plain_product(i: Arrays) -> Outputs:
+    return {"c": i["a"].astype(np.float64) @ i["b"]}
+
+
+def block_scan(i: Arrays) -> Outputs:
+    x = i["x"].reshape(4, 128)
+    return {"sums": x.cumsum(1).reshape(-1), "lock": [0, (x > 3).sum(), 4, (x > 8).any(1).sum()]}
+
+
+def atomics_of_llvm(i: Arrays) -> Outputs:
+    p, x = i["p"], i["x"]
+    p[:1] += x.sum(dtype=np.uint32)
+    p[1:2] -= x.sum(dtype=np.uint32)
+    p[2] &= np.bitwise_and.reduce(x | 0xFF)
+    p[3] |= np.bitwise_or.reduce(x & 0xF0F)
+    p[4] ^= np.bitwise_xor.reduce(x)
+    p[5] = max(p[5], x.max())
+    p.view(np.int32)[6] = min(p.view(np.int32)[6], x.view(np.int32).min())
+    np.add.at(p[8:9].view(np.uint8), np.arange(len(x)) % 4, np.uint8(1))
+    np.add.at(p[9:].view(np.uint16), np.arange(len(x)) % 2, x.astype(np.uint16))
+    p[7] = p[7] if len(x) % 2 == 0 else ~p[7]
+    most = x.max().astype(np.float32)
+    return {"p": p, "q": i["q"] + (x.astype(np.uint64) << 20).sum(), "f": [len(x), most], "d": [len(x) / 2]}
+
+
+def causal_attention_of_heads(i: Arrays) -> Outputs:
+    q, k, v = (i[name].astype(np.float64) for name in "qkv")
+    scores = np.einsum("bihd,bjhd->bhij", q, k) / np.sqrt(q.shape[-1])
+    scores[..., ~np.tri(q.shape[1], dtype=bool)] = -np.inf
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    return {"y": np.einsum("bhij,bjhd->bihd", p / p.sum(-1, keepdims=True), v)}
