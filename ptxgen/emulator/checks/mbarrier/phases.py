@@ -1,8 +1,8 @@
 """Phases of an mbarrier against those who arrive and wait. PTX ISA 9.7.13.15.
 
 A wait names its phase by a parity alone, so a phase must not complete while a waiter is still a whole round behind.
-It is advice where the waiter does nothing else from then on: TileLang lets all warps of its producers wait for a free
-stage, of which one thread fills it.
+It is advice where the waiter does nothing else from then on, and another warp copies after the same wait: TileLang lets
+all warps of its producers wait for a free stage, which one thread fills.
 Arrivals of the lanes of a warp by one instruction belong to one phase: if a phase ends among them, the count is wrong.
 """
 
@@ -69,6 +69,9 @@ class Phases(Observer):
         self._idle: dict[int, list[_Behind]] = {}
         #: The interval of that warp before it arrives.
         self._interval = 0
+        #: Each warp's last wait, and those after which a warp has issued a copy.
+        self._waited: dict[int, Statement] = {}
+        self._before_copies: set[Statement] = set()
         #: Whether an arrival or a wait was relaxed: it orders in time, but no clock has that order.
         self._relaxed = False
 
@@ -86,6 +89,8 @@ class Phases(Observer):
             self._acts(access.warps.tolist())
 
     def work_issued(self, work: AsyncWork) -> None:
+        if "copy" in work.what and work.warp in self._waited:
+            self._before_copies.add(self._waited[work.warp])
         if self._idle:
             self._acts([work.warp])
 
@@ -147,6 +152,7 @@ class Phases(Observer):
         result: int,
     ) -> None:
         self._relaxed |= relaxed
+        self._waited[warp] = statement
         waits, phase = self._rounds.setdefault(mbarrier, _Rounds()).waits, mbarrier.phase - 1
         before = waits.get(warp)
         if before is None or before[0] != phase:
@@ -232,6 +238,8 @@ class Phases(Observer):
     def _report_behind(self, warp: int, severity: Severity) -> None:
         for found in self._idle.pop(warp):
             phase = found.phase
+            if found.statement not in self._before_copies:
+                severity = "error"
             self._findings.report(
                 mbarriers.MBARRIER_ROUND_BEHIND,
                 found.statement,

@@ -139,7 +139,8 @@ MBARRIER_ROUND_BEHIND = _check(
     "arrivals must be ordered after each of these waits.",
     why="A wait names a phase by its parity. A waiter that is slower than a whole phase finds the parity of the next "
     "one but one, and waits forever or takes other data for its own. It is advice where the waiter accesses no memory "
-    "and arrives nowhere from then on (TileLang lets whole warps wait for a free stage, which one thread fills).",
+    "and arrives nowhere from then on, and another warp copies after the same wait (TileLang lets whole warps wait "
+    "for a free stage, which one thread fills).",
     fix="let every waiter arrive on the mbarrier that gives the stage back (its init count: all of them), or put a "
     "barrier between the wait and the next phase",
     example="mbarrier.init.shared.b64 [empty], 1;      // 2 warps wait on [full]; fixed: 2, and both arrive",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.harness import codes, launch
@@ -34,7 +35,7 @@ def test_a_phase_ends_among_the_arrivals_of_a_round(count: int, found: list[str]
 FREE = """\
     .shared .align 8 .b64 free;
     .shared .align 8 .b64 full;
-    .shared .align 4 .b32 stage;
+    .shared .align 16 .b32 stage[4];
     .shared .align 4 .b32 own[96];
     .reg .b32 %t, %warp, %parity, %count, %x;
     .reg .pred %first, %consumer, %filler, %done, %more;
@@ -44,7 +45,8 @@ FREE = """\
     setp.eq.u32 %consumer, %warp, 2;
     setp.eq.u32 %filler, %warp, 0;
     @%first mbarrier.init.shared.b64 [free], 32;
-    @%first mbarrier.init.shared.b64 [full], 32;
+    @%first mbarrier.init.shared.b64 [full], 1;
+    @%first fence.mbarrier_init.release.cluster;
     mov.u32 %count, 0;
     bar.sync 0;
 FILL:
@@ -55,8 +57,7 @@ READY:
     mbarrier.try_wait.parity.shared.b64 %done, [free], %parity;
     @!%done bra READY;
     @!%filler bra NEXT;
-    @%first st.shared.u32 [stage], %count;
-    mbarrier.arrive.shared.b64 _, [full];
+    FILL_IT
     bra NEXT;
 CONSUME:
     mbarrier.try_wait.parity.shared.b64 %done, [full], %parity;
@@ -70,13 +71,21 @@ NEXT:
     LAST
     ret;"""
 
+ARRIVES = "@%first mbarrier.arrive.shared.b64 _, [full];"
+COPIES = """@%first mbarrier.arrive.expect_tx.shared.b64 _, [full], 16;
+    @%first cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%out0], 16, [full];"""
 STORE = "mov.u32 %x, own; mad.lo.u32 %x, %t, 4, %x; st.shared.u32 [%x], %t;"
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize(("last", "status"), [("", "ok"), (STORE, "findings")])
-def test_a_waiter_that_does_nothing_after_its_wait(last: str, status: str, schedule: Any) -> None:
-    report, _ = launch(FREE.replace("LAST", last), block=96, schedule=schedule)
+@pytest.mark.parametrize(
+    ("fill", "last", "status"), [(COPIES, "", "ok"), (COPIES, STORE, "findings"), (ARRIVES, "", "findings")]
+)
+def test_a_waiter_that_does_nothing_after_its_wait(fill: str, last: str, status: str, schedule: Any) -> None:
+    body = FREE.replace("FILL_IT", fill).replace("LAST", last)
+    if fill == ARRIVES:
+        body = body.replace("ld.shared.u32 %x, [stage];", "")
+    report, _ = launch(body, [np.zeros(4, np.uint32)], block=96, schedule=schedule)
     assert (report.status, set(codes(report))) == (status, {"mbarrier-round-behind"}), report.summary()
 
 
