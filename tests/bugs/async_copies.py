@@ -122,6 +122,57 @@ END:
 """,
     ),
     Bug(
+        name="commit-missing",
+        source=REBUILT,
+        what="cp.async.wait_group 0 without cp.async.commit_group waits for nothing",
+        code="shared-race",
+        ptx="""
+    .shared .align 16 .b8 buf[4096];
+    .reg .b32 %own, %next, %base;
+    mov.u32 %base, buf;
+    shl.b32 %own, %thread, 2;
+    add.u32 %own, %own, %base;
+    xor.b32 %next, %own, 128;
+    mul.wide.u32 %rd0, %thread, 16;
+    add.u64 %rd0, %rd0, %data;
+    mad.lo.u32 %r1, %thread, 16, %base;
+    cp.async.ca.shared.global [%r1], [%rd0], 16;
++    cp.async.commit_group;
+    cp.async.wait_group 0;
+    bar.sync 0;
+    ld.shared.v2.f32 {%r3, %r4}, [%r1]; // <--
+    cp.async.wait_all;
+    st.global.u32 [%rd0+8192], %r3;
+""",
+    ),
+    Bug(
+        name="plain-arrival-for-cp-async",
+        source=REBUILT,
+        what="each thread arrives by itself after its cp.async: the arrival does not wait for the copy",
+        code="shared-race",
+        ptx="""
+    .shared .align 16 .b8 t[2048];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 128;
+    bar.sync 0;
+    mul.wide.u32 %rd0, %thread, 16;
+    add.u64 %rd0, %rd0, %data;
+    mov.u32 %r0, t;
+    mad.lo.u32 %r1, %thread, 16, %r0;
+    cp.async.cg.shared.global [%r1], [%rd0], 16;
+-    mbarrier.arrive.shared.b64 _, [full];
++    cp.async.mbarrier.arrive.noinc.shared.b64 [full];
+L:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra L;
+    xor.b32 %r2, %thread, 64;
+    mad.lo.u32 %r2, %r2, 16, %r0;
+    ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r2]; // <--
+    cp.async.wait_all;
+    st.global.u32 [%rd0+8192], %r3;
+""",
+    ),
+    Bug(
         name="arrival-before-the-last-copy",
         source=REBUILT,
         what="cp.async.mbarrier.arrive.noinc comes before the last cp.async of the stage: nothing waits for that copy",

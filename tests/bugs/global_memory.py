@@ -151,6 +151,166 @@ END:
 """,
     ),
     Bug(
+        name="read-only-load-after-a-tensor-store",
+        source=REBUILT,
+        what="a TMA store writes the tile, and the epilogue loads it back through the read-only path",
+        code="nc-load",
+        ptx="""
+    .shared .align 128 .b8 t[1024];
+    mov.u32 %r0, t;
+    mad.lo.u32 %r0, %thread, 8, %r0;
+    st.shared.v2.b32 [%r0], {%thread, 2};
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @!%thread0 bra N;
+    cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {0, 8}], [t];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+N:
+    bar.sync 0;
+    add.u64 %rd1, %matrix, 1024;
+    mul.wide.u32 %rd0, %thread, 8;
+    add.u64 %rd1, %rd1, %rd0;
+-    ld.global.nc.v2.b32 {%r2, %r3}, [%rd1]; // <--
++    ld.global.v2.b32 {%r2, %r3}, [%rd1];
+    add.u64 %rd0, %rd0, %data;
+    st.global.v2.b32 [%rd0], {%r2, %r3};
+""",
+    ),
+    Bug(
+        name="read-only-load-after-a-bulk-reduction",
+        source=REBUILT,
+        what="the same of what cp.reduce.async.bulk adds to",
+        code="nc-load",
+        ptx="""
+    .shared .align 128 .b8 t[1024];
+    mov.u32 %r0, t;
+    mad.lo.u32 %r0, %thread, 8, %r0;
+    st.shared.v2.b32 [%r0], {%thread, 2};
+    fence.proxy.async;
+    bar.sync 0;
+    @!%thread0 bra N;
+    cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%data], [t], 1024;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+N:
+    bar.sync 0;
+    mul.wide.u32 %rd0, %thread, 8;
+    add.u64 %rd0, %rd0, %data;
+-    ld.global.nc.b64 %rd3, [%rd0]; // <--
++    ld.global.b64 %rd3, [%rd0];
+    st.global.b64 [%rd0+4096], %rd3;
+""",
+    ),
+    Bug(
+        name="wait-of-one-thread-without-a-barrier",
+        source=REBUILT,
+        what="thread 0 alone executes griddepcontrol.wait, and the others load what the previous grid writes",
+        code="grid-race",
+        block=64,
+        before="""
+    griddepcontrol.launch_dependents;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], 8;
+""",
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    @%thread0 griddepcontrol.wait;
++    bar.sync 0;
+    ld.global.u32 %r1, [%rd0]; // <--
+    st.global.u32 [%rd0+1024], %r1;
+""",
+    ),
+    Bug(
+        name="tensor-load-without-a-wait-for-the-grid",
+        source=REBUILT,
+        what="the producer's first TMA load is issued before griddepcontrol.wait",
+        code="grid-race",
+        block=64,
+        before="""
+    griddepcontrol.launch_dependents;
+    mul.wide.u32 %rd0, %thread, 16;
+    add.u64 %rd0, %rd0, %matrix;
+    st.global.v4.b32 [%rd0+1024], {%thread, 8, 8, 8};
+""",
+        ptx="""
+    .shared .align 128 .b8 t[1024];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    @!%thread0 bra E;
++    griddepcontrol.wait;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 1024;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [t], [%map, {0, 8}], [full]; // <--
+L:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra L;
+    ld.shared.u32 %r1, [t];
+    st.global.u32 [%data], %r1;
+E:
+""",
+    ),
+    Bug(
+        name="stream-k-partials-without-a-fence",
+        source=REBUILT,
+        what="stream-K: a CTA counts itself by a relaxed reduction after the stores of its partial tile",
+        code="missing-fence",
+        block=64,
+        grid=2,
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 16;
+    add.u64 %rd0, %rd0, %data;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra OWNER;
+    mov.b32 %r1, 0x3F800000;
+    st.global.cg.v4.b32 [%rd0+1024], {%r1, %r1, %r1, %r1}; // <--
+    bar.sync 0;
++    @%thread0 fence.acq_rel.gpu;
+    @%thread0 red.relaxed.gpu.global.add.u32 [%data], 1; // <--
+    bra E;
+OWNER:
+    @!%thread0 bra S;
+P:
+    ld.relaxed.gpu.global.u32 %r2, [%data];
+    setp.lt.u32 %p1, %r2, 1;
+    @%p1 bra P;
+    fence.acq_rel.gpu;
+S:
+    bar.sync 0;
+    ld.global.cg.v4.b32 {%r3, %r4, %r5, %r6}, [%rd0+1024]; // <--
+    st.global.v4.b32 [%rd0+8192], {%r3, %r4, %r5, %r6};
+E:
+""",
+    ),
+    Bug(
+        name="split-k-turn-handed-on-too-early",
+        source=REBUILT,
+        what="thread 0 hands the turn to the next CTA while other threads still add to the tile",
+        code="global-race",
+        block=64,
+        grid=3,
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+W:
+    @!%thread0 bra GO;
+    ld.acquire.gpu.global.u32 %r1, [%data+4096];
+    setp.ne.u32 %p0, %r1, %cta;
+    @%p0 bra W;
+GO:
+    bar.sync 0;
+    ld.global.u32 %r2, [%rd0]; // <--
+    add.u32 %r2, %r2, 5;
+    st.global.u32 [%rd0], %r2; // <--
++    bar.sync 0;
+    add.u32 %r3, %cta, 1;
+    @%thread0 st.release.gpu.global.u32 [%data+4096], %r3;
+""",
+    ),
+    Bug(
         name="read-only-load-of-a-stored-tile",
         source=REBUILT,
         what="ld.global.nc reads what a TMA store of the same kernel has written, after a complete wait and its fence",

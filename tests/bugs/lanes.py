@@ -237,6 +237,124 @@ END:
 """,
     ),
     Bug(
+        name="flag-in-shared-memory-released-by-one-lane",
+        source=REBUILT,
+        what="lane 0 sets a flag in shared memory that gives the slot back, while other lanes may still read it",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 slot[128];
+    .shared .align 4 .b32 flag;
+    @%thread0 st.shared.u32 [flag], 0;
+    shl.b32 %r0, %lane, 2;
+    mov.u32 %r1, slot;
+    add.u32 %r1, %r1, %r0;
+    setp.eq.u32 %p0, %warp, 0;
+    @%p0 st.shared.u32 [%r1], %lane;
+    barrier.cta.sync.aligned 0;
+    @%p0 bra W;
+    ld.shared.u32 %r5, [%r1];
++    bar.warp.sync -1;
+    @%lane0 st.release.cta.shared.u32 [flag], 1;
+    bra END;
+W:
+    ld.acquire.cta.shared.u32 %r6, [flag];
+    setp.eq.u32 %p1, %r6, 0;
+    @%p1 bra W;
+    st.shared.u32 [%r1], 77; // <--
+END:
+""",
+    ),
+    Bug(
+        name="wait-of-one-lane-and-a-shuffle",
+        source=REBUILT,
+        what="one lane waits for a bulk copy and shuffles a value to the others, which orders no memory",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 slot[512];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared::cta.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    setp.eq.u32 %p0, %warp, 0;
+    @%p0 bra W;
+    mov.u32 %r7, 0;
+    @!%lane0 bra GO;
+L0:
+    mbarrier.try_wait.parity.shared::cta.b64 %done, [full], 0;
+    @!%done bra L0;
+    mov.u32 %r7, 1;
+GO:
+-    shfl.sync.idx.b32 %r8, %r7, 0, 31, -1;
++    bar.warp.sync -1;
+    mov.u32 %r0, slot;
+    mad.lo.u32 %r0, %lane, 16, %r0;
+    ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [%r0]; // <--
+    bra END;
+W:
+    @!%lane0 bra END;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 512;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [slot], [%data], 512, [full]; // <--
+END:
+""",
+    ),
+    Bug(
+        name="vectors-of-neighboring-lanes-overlap",
+        source=REBUILT,
+        what="each pair of lanes stores 16 bytes to one place: the stride of the index is half of the vector",
+        code="shared-race",
+        block=32,
+        ptx="""
+    .shared .align 16 .b8 t[1024];
+    mov.u32 %r0, t;
+-    mad.lo.u32 %r0, %lane, 8, %r0;
++    mad.lo.u32 %r0, %lane, 16, %r0;
+-    and.b32 %r0, %r0, 0xfffffff0;
+    st.shared.v4.b32 [%r0], {%lane, 1, 2, 3}; // <--
+    bar.warp.sync -1;
+    mov.u32 %r2, t;
+    ld.shared.u32 %r1, [%r2+16];
+    @%lane0 st.global.u32 [%data], %r1;
+""",
+    ),
+    Bug(
+        name="scan-of-a-warp-in-place",
+        source=REBUILT,
+        what="a warp's scan in shared memory: a lane stores its sum before its neighbor has read the last one",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 buf[4096];
+    .reg .b32 %own, %next, %base;
+    mov.u32 %base, buf;
+    shl.b32 %own, %thread, 2;
+    add.u32 %own, %own, %base;
+    xor.b32 %next, %own, 128;
+    st.shared.u32 [%own], %thread;
+    bar.warp.sync -1;
+    mov.u32 %r1, 1;
+L:
+    setp.ge.u32 %p0, %lane, %r1;
+    shl.b32 %r2, %r1, 2;
+    sub.u32 %r3, %own, %r2;
+    mov.u32 %r4, 0;
+    @%p0 ld.shared.u32 %r4, [%r3]; // <--
++    bar.warp.sync -1;
+    @%p0 ld.shared.u32 %r5, [%own];
+    @%p0 add.u32 %r5, %r5, %r4;
+    @%p0 st.shared.u32 [%own], %r5; // <--
+    bar.warp.sync -1;
+    shl.b32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 32;
+    @%p1 bra L;
+    ld.shared.u32 %r5, [%own];
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r5;
+""",
+    ),
+    Bug(
         name="vectors-of-two-lanes-overlap",
         source=REBUILT,
         what="two lanes of one instruction store different 16 bytes to the same place",

@@ -347,6 +347,85 @@ ROUND:
 """,
     ),
     Bug(
+        name="double-buffer-with-one-buffer",
+        source=REBUILT,
+        what="the loop has one barrier a round, which is enough for two buffers; its index is always 0",
+        code="shared-race",
+        ptx="""
+    .shared .align 16 .b8 buf[4096];
+    .reg .b32 %own, %next, %base;
+    mov.u32 %base, buf;
+    shl.b32 %own, %thread, 2;
+    add.u32 %own, %own, %base;
+    xor.b32 %next, %own, 128;
+    mov.u32 %r1, 0;
+L:
+    and.b32 %r2, %r1, 1;
+-    mov.u32 %r2, 0;
+    shl.b32 %r2, %r2, 11;
+    add.u32 %r3, %own, %r2;
+    add.u32 %r4, %next, %r2;
+    mad.lo.u32 %r6, %r1, 77, %thread;
+    st.shared.u32 [%r3], %r6; // <--
+    barrier.cta.sync 1, 128;
+    ld.shared.u32 %r5, [%r4]; // <--
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p0, %r1, 4;
+    @%p0 bra L;
+""",
+    ),
+    Bug(
+        name="histogram-read-before-all-have-counted",
+        source=REBUILT,
+        what="the first 16 threads add the histogram of the CTA to the total after a __syncwarp",
+        code="shared-race",
+        ptx="""
+    .shared .align 16 .b8 buf[4096];
+    .reg .b32 %own, %next, %base;
+    mov.u32 %base, buf;
+    shl.b32 %own, %thread, 2;
+    add.u32 %own, %own, %base;
+    xor.b32 %next, %own, 128;
+    st.shared.u32 [%own], 0;
+    bar.sync 0;
+    and.b32 %r1, %thread, 15;
+    mad.lo.u32 %r1, %r1, 4, %base;
+    red.shared.add.u32 [%r1], 1;
+-    bar.warp.sync -1;
++    bar.sync 0;
+    setp.lt.u32 %p0, %thread, 16;
+    @%p0 ld.shared.u32 %r2, [%own]; // <--
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    @%p0 red.global.add.u32 [%rd0], %r2;
+""",
+    ),
+    Bug(
+        name="second-array-begins-too-early",
+        source=REBUILT,
+        what="the second array in dynamic shared memory begins 64 bytes too early",
+        code="shared-race",
+        ptx="""
+    .shared .align 16 .b8 buf[4096];
+    .reg .b32 %own, %next, %base;
+    mov.u32 %base, buf;
+    shl.b32 %own, %thread, 2;
+    add.u32 %own, %own, %base;
+    xor.b32 %next, %own, 128;
+    .reg .b32 %b;
+    st.shared.u32 [%own], %thread;
+    add.u32 %b, %own, 512;
+-    sub.u32 %b, %b, 64;
+    add.u32 %r1, %thread, 1000;
+    st.shared.u32 [%b], %r1; // <--
+    bar.sync 0;
+    ld.shared.u32 %r2, [%own];
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r2;
+""",
+    ),
+    Bug(
         name="scan-step-in-one-buffer",
         source=REBUILT,
         what="a Hillis-Steele scan reads and writes one buffer with one __syncthreads in each step",
