@@ -101,10 +101,8 @@ def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hasha
 
 
 def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list[int]]]:
-    """(instruction, what it waits for, warps)."""
+    """(instruction, what it waits for, warps); causes before who waits for the warps and lanes that they stop."""
     apart = _apart(scheduler)
-    for warp, (operation, lanes) in apart.items():
-        yield operation, _missing_lanes(scheduler, warp, operation, lanes), [warp]
     for key, waiting in scheduler.warps.waits.items():
         for warp, _, operation in waiting if not isinstance(key, Wait) else ():
             yield operation, _need(scheduler, key, warp), [warp]
@@ -117,6 +115,8 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list
                 missing += f". It last tested {_state(polled.barrier)}"
                 offset = polled.barrier.address
             yield operation, _Need(missing, mbarrier=offset, waits=polled is not None), [warp]
+    for warp, (operation, lanes) in apart.items():
+        yield operation, _missing_lanes(scheduler, warp, operation, lanes), [warp]
     for (slot, name), barrier in scheduler.barriers.open.items():
         if all(arrival.warp in apart for arrival in barrier.arrived):
             continue  # they are the lanes for which others of their warps wait
