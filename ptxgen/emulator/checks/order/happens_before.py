@@ -13,7 +13,7 @@ depend on them; those that follow synchronization itself are its listeners (`att
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -85,6 +85,8 @@ class HappensBefore(Observer):
         self.released: dict[int, VectorClock] = {}
         #: The clocks of each warp, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
+        #: The intervals of each warp that a fence.proxy.async has ended.
+        self._proxy_fences: list[list[int]] = [[] for _ in range(slots * warps)]
         #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
         self._fenced_in_global: RemoteClocks | None = None
         #: What a wait for a signal of asynchronous work acquires.
@@ -158,6 +160,8 @@ class HappensBefore(Observer):
         gone = set(slots.tolist())
         self.relaxed_arrivals.clear(gone)
         self.fenced[self.warps_of(slots)] = 0
+        for warp in self.warps_of(slots).tolist():
+            self._proxy_fences[warp].clear()
         for number in [n for n, operation in self.operations.items() if operation.slot in gone]:
             del self.operations[number]
         self._tensor_operations &= self.operations.keys()
@@ -490,10 +494,27 @@ class HappensBefore(Observer):
         if shared:
             self._proxy_fenced(warp, lanes)
             self.fenced[warp] = observed.clocks
+            self._proxy_fences[warp].append(int(observed.clocks[warp % self.members]))
         if heap:
             covered = self._fenced_in_global
             self._fenced_in_global = observed.outside() if covered is None else covered.joined(observed.outside())
         observed.clocks[warp % self.members] += 1
+
+    def fenced_before(self, warp: int) -> NDArray[np.int64] | None:
+        """The intervals of the warps of a warp's cluster that a fence.proxy.async of theirs has ended which happens
+        before this point of it; None if all of their fences do.
+        """
+        first, observed = warp - warp % self.members, self.clocks[warp]
+        fenced = np.diagonal(self.fenced[first : first + self.members])
+        unseen = np.flatnonzero(fenced > observed)
+        if not len(unseen):
+            return None
+        fenced = fenced.copy()
+        for member in unseen.tolist():
+            ended = self._proxy_fences[first + member]
+            position = bisect_right(ended, int(observed[member]))
+            fenced[member] = ended[position - 1] if position else 0
+        return fenced
 
     def fenced_in_global(self, actor: int, clock: int) -> bool:
         """Whether some fence.proxy.async has covered what a warp stored to global memory in an interval."""

@@ -45,6 +45,12 @@ class ProxyFences:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
         visible = self._visible(warp)
         late = _unfenced(self._stores, visible, slot, granules)
+        before = self._happens_before.fenced_before(warp)
+        if before is not None:
+            # A fence after the arrival that orders a store before this: it comes in time only by luck.
+            before = np.maximum(before, self._happens_before.fenced[warp])
+            lucky = _unfenced(self._stores, before, slot, granules, self._happens_before.clocks[warp])
+            late = lucky if late is None else late if lucky is None else late | lucky
         strong = [(*each, "store") for each in self._strong_stores.unfenced(slot, granules, visible)]
         if late is None and not strong:
             self._lanes.unfenced(operation, warp, slot, granules)
@@ -109,9 +115,16 @@ class ProxyFences:
 
 
 def _unfenced(
-    accesses: ThreadAccesses, visible: NDArray[np.int64], slot: int, granules: NDArray[np.int64]
+    accesses: ThreadAccesses,
+    visible: NDArray[np.int64],
+    slot: int,
+    granules: NDArray[np.int64],
+    observed: NDArray[np.int64] | None = None,
 ) -> NDArray[np.bool_] | None:
-    """Which accesses (warps, granules) come after what is visible of their warps; None if none do."""
+    """Which accesses (warps, granules) come after what is visible of their warps; None if none do.
+
+    Of those that are not `observed`, none: they are races.
+    """
     table = accesses.table(slot)
     if table is None:
         return None
@@ -119,4 +132,6 @@ def _unfenced(
     if not np.count_nonzero(table.latest > seen):
         return None
     late = (table.clock[:, granules] > seen[:, None]) & (table.mask[:, granules] != 0)
+    if observed is not None:
+        late &= table.clock[:, granules] <= table.of(observed)[:, None]
     return late if np.count_nonzero(late) else None
