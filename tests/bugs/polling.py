@@ -417,4 +417,108 @@ G:
 E:
 """,
     ),
+    Bug(
+        name="counter-reset-under-pollers-that-back-off",
+        source=REBUILT,
+        what="the last to arrive resets the counter that others poll with a growing nanosleep in between",
+        code="deadlock",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=32,
+        grid=4,
+        ptx="""
+    @!%thread0 bra E;
+    mov.u32 %r1, %nctaid.x;
+    mov.u32 %r8, 8;
+    atom.acq_rel.gpu.global.add.u32 %r3, [%data], 1;
+P:
+    ld.acquire.gpu.global.u32 %r4, [%data]; // <--
+    setp.ge.u32 %p0, %r4, %r1;
+    @%p0 bra D;
+    setp.gt.u32 %p1, %r8, 1000;
+    @%p1 bra S;
+    shl.b32 %r8, %r8, 1;
+S:
+    nanosleep.u32 %r8;
+    bra P;
+D:
+-    add.u32 %r5, %r3, 1;
+-    setp.eq.u32 %p2, %r5, %r1;
+-    @%p2 st.relaxed.gpu.global.u32 [%data], 0;
++    atom.acq_rel.gpu.global.add.u32 %r6, [%data+4], 1;
++    add.u32 %r5, %r6, 1;
++    setp.eq.u32 %p2, %r5, %r1;
++    @%p2 st.relaxed.gpu.global.u32 [%data], 0;
+E:
+""",
+    ),
+    Bug(
+        name="vector-of-32-bytes-with-one-flag",
+        source=REBUILT,
+        target="sm_100a",
+        what="a load of 32 bytes is taken for one access: its flag says nothing of the other words",
+        code="wrong-result",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=2,
+        ptx="""
+    mov.u64 %rd0, 11;
+    mov.u64 %rd1, 12;
+    mov.u64 %rd2, 13;
+    mov.u64 %rd3, 1;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra W;
+P:
+    ld.relaxed.gpu.global.v4.b64 {%rd4, %rd5, %rd6, %rd7}, [%data];
+    setp.ne.u64 %p1, %rd7, 1;
++    setp.ne.or.u64 %p1, %rd4, 11, %p1;
++    setp.ne.or.u64 %p1, %rd6, 13, %p1;
+    @%p1 bra P;
+    st.global.v2.u64 [%data+64], {%rd4, %rd6}; // <--
+    bra E;
+W:
+    st.relaxed.gpu.global.v4.b64 [%data], {%rd0, %rd1, %rd2, %rd3};
+E:
+""",
+    ),
+    Bug(
+        name="sequence-number-in-a-vector",
+        source=REBUILT,
+        what="each message of 16 bytes ends in its sequence number, on which alone the receiver relies",
+        code="wrong-result",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=1,
+        grid=2,
+        ptx="""
+    mov.u32 %r9, 0;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra W;
+    mov.u32 %r10, 0;
+N:
+    add.u32 %r9, %r9, 1;
+P:
+    ld.volatile.global.v4.u32 {%r0, %r1, %r2, %r3}, [%data];
+    setp.ne.u32 %p1, %r3, %r9;
++    setp.ne.or.u32 %p1, %r0, %r9, %p1;
+    @%p1 bra P;
+    mad.lo.u32 %r10, %r10, 3, %r0;
+    st.release.gpu.global.u32 [%data+32], %r9;
+    setp.lt.u32 %p2, %r9, 4;
+    @%p2 bra N;
+    st.global.u32 [%data+64], %r10; // <--
+    bra E;
+W:
+    add.u32 %r9, %r9, 1;
+    st.volatile.global.v4.u32 [%data], {%r9, 2, 3, %r9};
+Q:
+    ld.acquire.gpu.global.u32 %r4, [%data+32];
+    setp.ne.u32 %p1, %r4, %r9;
+    @%p1 bra Q;
+    setp.lt.u32 %p2, %r9, 4;
+    @%p2 bra W;
+E:
+""",
+    ),
 ]

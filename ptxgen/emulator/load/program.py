@@ -73,9 +73,22 @@ class Block:
     strong: bool = False
     """Whether it has strong accesses."""
     separable: bool = False
-    """Whether lanes may run it separately, for the sake of its strong accesses: it does not require the whole warp, nor
-    branch back, so that the first lanes wait for the others.
+    """Whether lanes may run it separately, for the sake of its strong accesses: it does not require the whole warp,
+    nor go on to what does, nor branch back, so that the first lanes wait for the others.
     """
+
+    @property
+    def begins_aligned(self) -> bool:
+        """Whether its first instruction requires all threads of the warp."""
+        traits = self.operations[0].traits if self.operations else None
+        return traits is not None and traits.aligned
+
+    @property
+    def successors(self) -> list[int]:
+        """The blocks that may come next."""
+        last = self.operations[-1] if self.operations else None
+        leaves = last is not None and last.guard is None and last.traits is not None and last.traits.terminator
+        return self.targets if leaves else [self.following, *self.targets]
 
 
 #: Opcodes of strong stores and atomics, such as give a lock back.
@@ -346,12 +359,11 @@ class Program:
             self.calls.callees[body.function.name] = callee
         blocks = [self._block(start, end, body, ranks) for start, end, body in order]
         for rank, block in enumerate(blocks):
-            end = self._lines[order[rank][1] - 1] if block.operations else None
-            after = [block.following] if end is None or self._falls_through(end) else []
-            forward = min([*after, *block.targets], default=EXITED) > rank
+            forward = min([block.following, *block.targets]) > rank
             last = block.operations[-1].traits if block.operations else None
             calls = last is not None and last.control == "call"
-            block.separable = block.strong and forward and not calls and not block.aligned
+            waits = block.aligned or any(blocks[each].begins_aligned for each in block.successors if each < len(blocks))
+            block.separable = block.strong and forward and not calls and not waits
         for name in recursive:
             self.calls.callees[name].saved.extend(bodies[name].registers)
         return blocks

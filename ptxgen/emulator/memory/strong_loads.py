@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import StaleValue
@@ -15,8 +14,9 @@ from ptxgen.emulator.memory.located import MemoryAccess
 class StrongLoads:
     """Every strong load returns the value in memory."""
 
-    #: The warps that poll, where the schedule starves them: a stale value would let them pass.
-    polling: NDArray[np.bool_] | None = None
+    def __init__(self) -> None:
+        #: Lines of loops that poll, where the schedule starves them: a stale value would let them pass.
+        self.polled: set[int] = set()
 
     def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> bool:
         """May replace loaded values by stale ones, and says whether it has. `values` are the neighboring words of each

@@ -63,7 +63,6 @@ class Scheduler:
         #: CTAs of the grid, and how many of them have ended.
         self.ctas, self.finished = clusters.count * clusters.size, 0
         warps = self.warps = Warps(machine, program)
-        machine.strong_loads.polling = warps.polling if machine.timeline.starves else None
         #: Threads of each resident CTA that have not left.
         self.left = np.zeros(machine.slots, np.int64)
         self.barriers = CtaBarriers(machine, warps, self.left)
@@ -367,9 +366,13 @@ class Scheduler:
         warps, effects, which = self.warps, self.machine.effects, group.indices
         before = warps.current[which]
         self._step(group)
+        now = warps.current[which]
         warps.acted[which] |= self.machine.effects != effects
-        back = warps.current[which] <= before
-        warps.polling[which] = back & (~warps.acted[which] | warps.poll_at(before))
+        back = now <= before
+        idle = back & (~warps.acted[which] | warps.polls_at(before))
+        for first, last in {*zip(now[idle].tolist(), before[idle].tolist(), strict=True)}:
+            warps.loop_polls(first, last)
+        warps.polling[which] = idle | (warps.polling[which] & warps.polls_at(now) & ~back)
         warps.acted[which] &= ~back
 
     def _emit_issue(self, group: Group, acting: Group | None, operation: Operation) -> None:

@@ -47,9 +47,13 @@ class Warps:
         #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
         self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
         self._fair_pc = -1
-        #: Blocks that a warp repeats as long as it polls; the warps that poll, and those that have had an effect since
-        #: they went back in the program.
-        self._polls = np.array([block.strong and rank in block.targets for rank, block in enumerate(program.blocks)])
+        #: Blocks of loops that poll; the warps that are in one again, and those that have had an effect since they went
+        #: back in the program.
+        self._blocks, self._polls = program.blocks, np.zeros(len(program.blocks), np.bool_)
+        if machine.timeline.starves:
+            for rank, block in enumerate(program.blocks):
+                if block.strong and rank in block.targets:
+                    self.loop_polls(rank, rank)
         self.polling, self.acted = np.zeros(warps, np.bool_), np.zeros(warps, np.bool_)
         #: Lanes that have run ahead of others of their warp with a lower pc.
         self._ahead = np.zeros((warps, 32), np.bool_)
@@ -172,13 +176,20 @@ class Warps:
             return Group(self._machine, warps, None)
         return Group(self._machine, warps, (self.pc[warps] == pc) & ~self.held[warps])
 
-    def poll_at(self, pcs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether blocks are loops of strong accesses."""
+    def polls_at(self, pcs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether blocks are in loops that poll."""
         return self._polls[np.minimum(pcs, len(self._polls) - 1)]
+
+    def loop_polls(self, first: int, last: int) -> None:
+        """These blocks, which are neighbors in execution order, are a loop that polls."""
+        if last < len(self._polls) and not self._polls[first : last + 1].all():
+            self._polls[first : last + 1] = True
+            polled = (each for block in self._blocks[first : last + 1] for each in block.operations)
+            self._machine.strong_loads.polled.update(each.statement.line for each in polled)
 
     def _starving(self, ready: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Of the ready warps those that do not poll; else some of those that come to poll, or of all that do."""
-        polls = self.polling | self.poll_at(self.current)
+        polls = self.polling | self.polls_at(self.current)
         if (others := ready & ~polls).any():
             return others
         fresh = ready & ~self.polling

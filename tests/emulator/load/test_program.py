@@ -12,8 +12,6 @@ from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.state import machine
 from ptxgen.emulator.state.special_registers import SPECIAL_REGISTERS, special_registers
 from ptxgen.instr.model import analyze
-from ptxgen.instr.model.targets import parse_target
-from tests.support.harness import module
 
 #: Each CTA of a cluster stores `total` plus its rank, by way of its shared memory, whose addresses have the rank.
 TEXT = """
@@ -93,26 +91,3 @@ def test_every_special_register_has_a_reader(monkeypatch: pytest.MonkeyPatch) ->
     device = Emulator("sm_90a")
     assert device.launch(Kernel.from_ptx(TEXT), 1, 1, [device.array(np.zeros(1, np.uint32))]).ok
     assert tables == [set(SPECIAL_REGISTERS)]
-
-
-def test_lanes_may_separate_before_a_jump_forward() -> None:
-    """What comes behind an unconditional jump in the text is no successor, even if it is earlier in execution order."""
-    body = """
-        .reg .b64 %a; .reg .pred %p; .reg .u32 %x;
-        ld.param.u64 %a, [a];
-        mov.u32 %x, %tid.x;
-        setp.eq.u32 %p, %x, 0;
-        @%p bra READ;
-        red.release.gpu.global.add.u32 [%a], 1;
-        bra END;
-    READ:
-        ld.acquire.gpu.global.u32 %x, [%a];
-        setp.eq.u32 %p, %x, 0;
-        @%p bra READ;
-    END:
-        ret;
-    """
-    program = Program.of(Kernel.from_ptx(module(body, ".param .u64 a")), parse_target("sm_90a"))
-    separable = {block.operations[0].statement.opcode: block.separable for block in program.blocks if block.operations}
-    assert separable["red.release.gpu.global.add.u32"]
-    assert not separable["ld.acquire.gpu.global.u32"]

@@ -62,6 +62,7 @@ class StaleLoads(StrongLoads):
     """The last change of each word that strong accesses use. Made for programs with strong loads alone."""
 
     def __init__(self, happens_before: HappensBefore, lane_intervals: NDArray[np.int64], timeline: Timeline) -> None:
+        super().__init__()
         self._happens_before, self._timeline = happens_before, timeline
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
@@ -87,10 +88,11 @@ class StaleLoads(StrongLoads):
             return False
         replaced = False
         parts = _parts(statement, len(values), values[0].dtype.itemsize)
+        if parts == 1 and statement.line in self.polled:
+            return False
         for position, warp, own, lanes in words.by_warp():
-            starved = parts == 1 and self.polling is not None and self.polling[warp]
             for word, lane in zip(own, lanes, strict=True):
-                if word not in changed or starved:
+                if word not in changed:
                     continue
                 offset = int(places.offsets[position, lane])
                 alike = active[position] & (places.offsets[position] == offset)
