@@ -402,8 +402,8 @@ def _blame_parity(scheduler: Scheduler, barrier: MBarrier, warp: int, statement:
         statement,
         summary=f"{waiter} waits on {barrier.name} with parity {barrier.phase & 1}, so for phase "
         f"{barrier.phase}, which never completes",
-        rule=f"Phase {meant} (parity {meant & 1}) is complete, and {before}: the parity is inverted, or waits for "
-        "other phases are missing",
+        rule=f"Phase {meant} (parity {meant & 1}) is complete, and {before}: the parity is inverted, waits for other "
+        f"phases are missing, or phases complete too early since the init count ({barrier.expected}) is too small",
         accesses=(waiter,),
         ends=True,
         cause=_cause(barrier.address, statement),
