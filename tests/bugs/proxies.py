@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 #: A stage of 256 bytes filled by a bulk copy of one lane, for which all threads have waited.
 STAGE = """
@@ -239,6 +239,21 @@ END:
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;
 END:
+""",
+    ),
+    Bug(
+        name="stored-tile-read-after-a-wait-for-its-source",
+        source=REBUILT,
+        what="all threads load what a bulk store wrote, but wait_group.read waited until it had read its source",
+        code="global-race",
+        ptx=STAGE
+        + f"""
+    @%thread0 {STORE}
+    @%thread0 cp.async.bulk.commit_group;
+-    @%thread0 cp.async.bulk.wait_group.read 0;
++    @%thread0 cp.async.bulk.wait_group 0;
+    bar.sync 0;
+    ld.global.u32 %r2, [%data]; // <--
 """,
     ),
 ]
