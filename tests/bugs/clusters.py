@@ -501,4 +501,27 @@ ISSUED:
 """
         + PAIR_END,
     ),
+    Bug(
+        name="exit-while-peers-count",
+        source=REBUILT,
+        what="three CTAs count in the shared memory of the first, by generic addresses, and it does not wait for them",
+        code="cta-exit",
+        block=32,
+        grid=4,
+        cluster=4,
+        ptx="""
+    .shared .align 4 .b32 count;
+    .reg .b64 %there;
+    @%thread0 st.shared.u32 [count], 0;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u64 %rd0, count;
+    cvta.shared.u64 %rd0, %rd0;
+    mapa.u64 %there, %rd0, 0;
+    setp.ne.and.u32 %p0, %rank, 0, %thread0;
+    @%p0 atom.relaxed.cluster.add.u32 %r1, [%there], 1; // <--
++    barrier.cluster.arrive.aligned;
++    barrier.cluster.wait.aligned;
+""",
+    ),
 ]

@@ -507,4 +507,20 @@ L:
     st.global.u32 [%rd0], %r3;
 """,
     ),
+    Bug(
+        name="count-read-after-atomics-of-other-warps",
+        source=REBUILT,
+        what="three warps count by atomics, and the fourth loads the counter on the next line",
+        code="shared-race",
+        ptx="""
+    .shared .align 4 .b32 count;
+    @%thread0 st.shared.u32 [count], 0;
+    bar.sync 0;
+    setp.lt.and.u32 %p0, %warp, 3, %lane0;
+    @%p0 atom.shared.add.u32 %r0, [count], 1; // <--
++    bar.sync 0;
+    setp.eq.u32 %p1, %thread, 96;
+    @%p1 ld.shared.u32 %r1, [count]; // <--
+""",
+    ),
 ]

@@ -107,7 +107,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         Invalidation(order, mbarriers, findings),
         # Strong accesses come last: what they release and acquire counts after them.
         accesses,
-        SharedInstructions(order, lanes, shared, random_turns=machine.timeline.schedule == "random"),
+        SharedInstructions(order, lanes, shared),
         GenericCopies(order, lanes, shared),
         LaneStores(findings),
         OperandRegions(machine.shared_names.parts, findings),

@@ -431,8 +431,8 @@ class SharedAccesses(Observer):
         observes: bool,
     ) -> None:
         """Lanes of these warps make strong accesses of `size` bytes at offsets of slots' memories, and where they write
-        some are `changing` it. All arrays are (lanes,); the last lane to write counts, or where reading it
-        `observes` what others have written, and which is last is open, none. The slot of `access` does not count.
+        some are `changing` it. All arrays are (lanes,), in the order of the accesses: the last lane to write counts.
+        A load `observes` what others have written. The slot of `access` does not count.
         """
         self._happens_before.statements.setdefault(access.statement.line, access.statement)
         self._strong_races(warps, slots, inside, size, changing, access, writes=writes)

@@ -28,15 +28,10 @@ _Piece = tuple[int, int, NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint1
 
 
 class SharedInstructions(Observer):
-    """Finds the granules that each warp accesses in each CTA's memory; `random_turns`: the last of lanes that change a
-    word by atomic operations is any of them.
-    """
+    """Finds the granules that each warp accesses in each CTA's memory."""
 
-    def __init__(
-        self, happens_before: HappensBefore, lanes: LaneAccesses, shared: SharedAccesses, *, random_turns: bool
-    ) -> None:
+    def __init__(self, happens_before: HappensBefore, lanes: LaneAccesses, shared: SharedAccesses) -> None:
         self._happens_before, self._lanes, self._shared = happens_before, lanes, shared
-        self._random_turns = random_turns
 
     def memory_loads(self, access: MemoryAccess) -> None:
         if access.places.slots is None:
@@ -60,9 +55,7 @@ class SharedInstructions(Observer):
         self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
         if access.places.slots is not None:
-            # It replaces what it observes; with random turns the last one is undetermined.
-            observes = returns and self._random_turns
-            self.strong(access, access.active, "atomic operation", reads=uses, observes=observes)
+            self.strong(access, access.active, "atomic operation", turns=turns, reads=uses)
 
     def block_stored(self, warp: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
         granules, masks = granules_of(np.arange(start, start + size, _WORD), _WORD)
@@ -132,12 +125,14 @@ class SharedInstructions(Observer):
         what: Literal["strong load", "strong store", "atomic operation"],
         changing: Lanes | None = None,
         *,
+        turns: NDArray[np.int64] | None = None,
         reads: bool = False,
         observes: bool = False,
     ) -> None:
         """Strong accesses do not race with each other, and with nothing where they are not `changing` memory.
 
-        `reads`: the result depends on the old value. `observes`: the warp sees what others have stored (red does not).
+        They come one after the other in the order of `turns`, by default of warps and lanes. `reads`: the result
+        depends on the old value. `observes`: the warp sees what others have stored; an atomic operation replaces it.
         """
         warps, _, _, places, size, statement, _ = access
         slots, inside, (lanes,) = places.slots, places.inside, active.reshape(-1).nonzero()
@@ -146,6 +141,8 @@ class SharedInstructions(Observer):
         writes = what != "strong load"
         if writes:
             self._lanes.forget(slots, inside, lanes, size)
+        if turns is not None:
+            lanes = lanes[turns]
         self._shared.strong(
             warps[lanes // 32],
             np.broadcast_to(slots, inside.shape).reshape(-1)[lanes],
