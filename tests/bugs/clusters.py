@@ -502,6 +502,45 @@ ISSUED:
         + PAIR_END,
     ),
     Bug(
+        name="relaxed-wait-before-a-fence-of-its-cta",
+        source=REBUILT,
+        what="fence.acq_rel.cta behind the relaxed wait for words that the peer has stored here",
+        code="narrow-scope",
+        severity="advice",
+        block=32,
+        grid=2,
+        cluster=2,
+        ptx="""
+    .shared .align 4 .b32 words[32];
+    .shared .align 8 .b64 ready;
+    @%thread0 mbarrier.init.shared.b64 [ready], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    shl.b32 %r0, %lane, 2;
+    mov.u32 %r1, words;
+    add.u32 %r0, %r0, %r1;
+    mov.u32 %r2, ready;
+    setp.eq.u32 %p0, %rank, 0;
+    @%p0 bra READ;
+    mapa.shared::cluster.u32 %r3, %r0, 0;
+    mapa.shared::cluster.u32 %r4, %r2, 0;
+    st.shared::cluster.u32 [%r3], %lane;
+    bar.warp.sync 0xffffffff;
+    @%lane0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
+    bra END;
+READ:
+    mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %done, [ready], 0;
+    @!%done bra READ;
+-    fence.acq_rel.cta;
++    fence.acq_rel.cluster;
+    ld.shared.u32 %r5, [%r0]; // <--
+END:
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+""",
+    ),
+    Bug(
         name="exit-while-peers-count",
         source=REBUILT,
         what="three CTAs count in the shared memory of the first, by generic addresses, and it does not wait for them",

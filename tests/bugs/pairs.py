@@ -55,6 +55,37 @@ READY:
         + PAIR_END,
     ),
     Bug(
+        name="relaxed-arrival-behind-a-fence-of-its-cta",
+        source=REBUILT,
+        what="fence.acq_rel.cta before the relaxed arrival at the leader, which reads the operand in a two-CTA MMA",
+        code="narrow-scope",
+        grid=2,
+        cluster=2,
+        target="sm_100a",
+        ptx=PAIR.replace("COUNT", "2")
+        + """
+    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
+    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    @%thread0 st.shared.u32 [smem_b+64], 0x3F803F80;
+    fence.proxy.async.shared::cta;
+    mov.u32 %r0, ready;
+    mapa.shared::cluster.u32 %r1, %r0, 0;
+-    fence.acq_rel.cta;
++    fence.acq_rel.cluster;
+    @%thread0 mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1];
+    @!%leader bra WAIT;
+    @!%warp0 bra WAIT;
+READY:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [ready], 0;
+    @!%done bra READY;
+    mov.b16 %rs0, 3;
+    @!%thread0 bra WAIT;
+    tcgen05.mma.cta_group::2.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 0; // <--
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %rs0;
+"""
+        + PAIR_END,
+    ),
+    Bug(
         name="pair-frees-before-its-peer-allocates",
         source="NVIDIA/cutlass#3435",
         what="a CTA of the pair frees its tensor memory before the peer has allocated: fails 25 of 25 times on a B300",

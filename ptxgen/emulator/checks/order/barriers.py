@@ -60,6 +60,9 @@ class _Phases:
 
     arriving: VectorClock | None = None
     completed: VectorClock | None = None
+    #: The same of what relaxed arrivals release to their own CTA alone, by slot: fences of scope .cta cover it.
+    arriving_in_cta: dict[int, VectorClock] = field(default_factory=dict)
+    completed_in_cta: dict[int, VectorClock] = field(default_factory=dict)
     #: The interval of each warp of the cluster when it arrived, in this phase and in the last completed one.
     arrivals: dict[int, int] = field(default_factory=dict)
     executed: dict[int, int] = field(default_factory=dict)
@@ -70,6 +73,14 @@ class _Phases:
             self.arriving = released.copy()
         else:
             self.arriving.join(released)
+
+
+def _join(clocks: dict[int, VectorClock], slot: int, clock: VectorClock) -> None:
+    """Add a clock to the one of a slot."""
+    if slot in clocks:
+        clocks[slot].join(clock)
+    else:
+        clocks[slot] = clock.copy()
 
 
 class ClusterBarrierClocks(Observer):
@@ -106,11 +117,14 @@ class ClusterBarrierClocks(Observer):
         ):
             report_unwaited_arrival(self._findings, warp, statement)
         phases.arrivals[warp % members] = happens_before.clock(warp)
-        released = happens_before.released.get(warp) if relaxed else happens_before.release(warp)
+        released = happens_before.released_to_peers(warp) if relaxed else happens_before.release(warp)
         if relaxed:
             happens_before.arrives_relaxed(warp, phase, statement)
         if released is not None:
             phases.release(released)
+        fenced = happens_before.released.get(warp)
+        if relaxed and fenced is not None and fenced is not released:
+            _join(phases.arriving_in_cta, warp // happens_before.warps, fenced)
 
     def cluster_leaves(self, warp: int, lanes: Lanes) -> None:
         self._of(warp).release(self._happens_before.release(warp))
@@ -124,11 +138,17 @@ class ClusterBarrierClocks(Observer):
             else:
                 phases.completed.join(phases.arriving)
             phases.arriving = None
+        for slot, clock in phases.arriving_in_cta.items():
+            _join(phases.completed_in_cta, slot, clock)
+        phases.arriving_in_cta.clear()
 
     def cluster_waits(self, warp: int, lanes: Lanes, phase: int, statement: Statement) -> None:
         happens_before = self._happens_before
         happens_before.waits_for_relaxed(warp, phase, statement)
-        completed = self._of(warp).completed
-        if completed is not None:
-            happens_before.acquire(warp, completed)
+        phases = self._of(warp)
+        completed, in_cta = phases.completed, phases.completed_in_cta.get(warp // happens_before.warps)
+        acquired = [each for each in (completed, in_cta) if each is not None]
+        for clock in acquired:
+            happens_before.acquire(warp, clock)
+        if acquired:
             happens_before.lanes_converge(np.array([warp]))

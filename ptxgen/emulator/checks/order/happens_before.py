@@ -83,6 +83,8 @@ class HappensBefore(Observer):
         self.observed = [VectorClock(self.epoch(warp), self.clocks[warp]) for warp in range(slots * warps)]
         #: What a warp's last releasing fence covers: its relaxed arrivals publish this.
         self.released: dict[int, VectorClock] = {}
+        #: Where the scope of that fence is .cta, what its fences of wider scopes cover.
+        self._released_wide: dict[int, VectorClock] = {}
         #: The clocks of each warp, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
         #: The intervals of each warp that a fence.proxy.async has ended.
@@ -146,7 +148,7 @@ class HappensBefore(Observer):
         self.scopes.forget(warps)
         for warp in warps.tolist():
             self.observed[warp] = VectorClock(self.epoch(warp), self.clocks[warp])
-        for table in (self.released, self._mmas):
+        for table in (self.released, self._released_wide, self._mmas):
             if table:
                 for warp in warps.tolist():
                     table.pop(warp, None)
@@ -290,15 +292,35 @@ class HappensBefore(Observer):
         self.clocks[warps, warps % self.members] += 1
         self._intervals_end(warps.tolist())
 
-    def release_fence(self, warp: int, lanes: int) -> None:
-        """A fence that releases, by lanes (bits): relaxed operations after it publish what comes before it."""
+    def release_fence(self, warp: int, lanes: int, *, wide: bool) -> None:
+        """A fence that releases, by lanes (bits): relaxed operations after it publish what comes before it, to other
+        CTAs if its scope is `wide` enough.
+        """
+        if wide:
+            self._released_wide.pop(warp, None)
+        elif warp not in self._released_wide:
+            self._released_wide[warp] = self.released.pop(warp, None) or self._nothing(warp)
         self.released[warp] = self.release(warp, lanes)
+
+    def released_to_peers(self, warp: int) -> VectorClock | None:
+        """What fences of a warp cover whose scope includes the other CTAs of its cluster."""
+        return self._released_wide.get(warp) or self.released.get(warp)
+
+    def _fenced_by(self, warp: int) -> list[VectorClock]:
+        """What fences of a warp cover, to add to it."""
+        if warp not in self.released:
+            self.released[warp] = self._nothing(warp)
+        wide = self._released_wide.get(warp)
+        return [self.released[warp]] if wide is None else [self.released[warp], wide]
+
+    def _nothing(self, warp: int) -> VectorClock:
+        """An empty vector clock of a warp."""
+        return VectorClock(self.observed[warp].epoch, np.zeros(self.members, np.int64))
 
     def release_inits(self, warp: int, numbers: Sequence[int]) -> None:
         """fence.mbarrier_init: relaxed operations after it publish these inits."""
-        clocks = np.zeros(self.members, np.int64)
-        given = self.released.setdefault(warp, VectorClock(self.observed[warp].epoch, clocks))
-        given.operations.update(numbers)
+        for given in self._fenced_by(warp):
+            given.operations.update(numbers)
         self.acquire_operations(warp, numbers)
 
     def has_observed_init(self, warp: int, made: MadeBarrier) -> bool:
@@ -524,12 +546,10 @@ class HappensBefore(Observer):
     def before_thread_sync(self, warp: int) -> None:
         """tcgen05.fence::before_thread_sync: relaxed arrivals after it release tcgen05 operations (9.7.16.6.4)."""
         observed = self.observed[warp]
-        given = self.released.get(warp)
-        if given is None:
-            given = self.released[warp] = VectorClock(observed.epoch, np.zeros(self.members, np.int64))
-        if self._tensor_operations:
-            given.operations |= observed.operations & self._tensor_operations
-        given.join_tensor(observed.epoch, observed.for_tensor_memory)
+        for given in self._fenced_by(warp):
+            if self._tensor_operations:
+                given.operations |= observed.operations & self._tensor_operations
+            given.join_tensor(observed.epoch, observed.for_tensor_memory)
         observed.clocks[warp % self.members] += 1
 
     def after_thread_sync(self, warp: int, seen: VectorClock | None) -> None:

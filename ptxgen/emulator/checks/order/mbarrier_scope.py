@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 Scopes = NDArray[np.int64]
 #: For which waits an arrival counts: of both scopes, of .cluster, of none.
 Reach = Literal["cta", "cluster", "none"]
-#: What an arrival and a wait do for their scope.
+#: What an arrival and a wait do for their scope, and where the fence of a relaxed one is.
 RELEASES = {"arrival": "release", "wait": "acquire"}
+BESIDE = {"arrival": "before", "wait": "behind"}
 _ROWS = {"cta": slice(0, 2), "cluster": slice(1, 2), "none": slice(0, 0)}
 
 

@@ -84,8 +84,10 @@ class MbarrierOrder(Observer):
     def __init__(self, happens_before: HappensBefore) -> None:
         self._happens_before = happens_before
         self._clocks: WeakKeyDictionary[MBarrier, MbarrierClocks] = WeakKeyDictionary()
-        #: What the warp of the present instruction releases by its arrivals, which its lanes make together.
+        #: What the warp of the present instruction releases by its arrivals, which its lanes make together, and of a
+        #: relaxed arrival what it releases to peer CTAs.
         self._releasing: VectorClock | None = None
+        self._releasing_to_peers: VectorClock | None = None
 
     def of(self, mbarrier: MBarrier) -> MbarrierClocks:
         """The state of an mbarrier."""
@@ -105,6 +107,7 @@ class MbarrierOrder(Observer):
         if arrives:
             order = self._happens_before
             self._releasing = order.released.get(warp) if relaxed else order.release(warp, lanes)
+            self._releasing_to_peers = order.released_to_peers(warp) if relaxed else self._releasing
 
     def mbarrier_updated(
         self,
@@ -121,7 +124,12 @@ class MbarrierOrder(Observer):
         clocks.users[warp] = Use(self._happens_before.clock(warp), statement, waited=False)
         if arrives:
             own = slot == warp // self._happens_before.warps
-            clocks.release(self._releasing, "cta" if own else "cluster" if scope == "cluster" else "none")
+            reach: Reach = "cta" if own else "cluster" if scope == "cluster" else "none"
+            if own or self._releasing is self._releasing_to_peers:
+                clocks.release(self._releasing, reach)
+            else:
+                clocks.release(self._releasing, "none")
+                clocks.release(self._releasing_to_peers, reach)
 
     def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
         self.of(mbarrier).release(self._happens_before.given.get(signal))

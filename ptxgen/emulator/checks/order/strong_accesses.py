@@ -126,15 +126,18 @@ def report_unfenced(findings: Findings, found: Access, other: Access, side: str,
     does = "reads" if found.role == "reader" else "overwrites"
     where = f" {found.place}" if found.place else f" {found.space} memory"
     if side == "release":
-        rule, fix = "The store of the flag does not release", "use .release, or put fence.acq_rel before that store"
+        rule, where_to = (
+            "The store of the flag does not release",
+            "use .release, or put fence.acq_rel before that store",
+        )
     else:
-        rule, fix = "The load of the flag does not acquire", "use .acquire, or put fence.acq_rel after that load"
+        rule, where_to = "The load of the flag does not acquire", "use .acquire, or put fence.acq_rel after that load"
     findings.report(
         races.MISSING_FENCE,
         statement,
         summary=f"{found} {does}{where}; only a relaxed flag orders it after {other}",
         rule=f"{rule} in a scope that includes both threads",
-        fix=fix,
+        fix=f"{where_to}, with scope .gpu (.cluster within a cluster)",
         accesses=(found, other),
         severity="error" if side == "release" else "advice",
         cause=frozenset([("unfenced flag", side, other.line), causes.unordered(found.line, other.line)]),

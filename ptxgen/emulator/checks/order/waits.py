@@ -28,9 +28,11 @@ class WaitClocks(Observer):
         self._unread: dict[int, dict[int, tuple[VectorClock, Lanes, Scopes | None]]] = {}
         #: What relaxed waits of a warp have seen since its last acquiring fence.
         self.unfenced: dict[int, VectorClock] = {}
+        #: What of it scopes include: with an acquiring fence of scope .cta, and of a wider one.
+        self._unfenced_scopes: dict[int, tuple[Scopes, Scopes]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
-        for table in (self.unfenced, *self._unread.values()):
+        for table in (self.unfenced, self._unfenced_scopes, *self._unread.values()):
             if table:
                 for warp in self._happens_before.warps_of(slots).tolist():
                     table.pop(warp, None)
@@ -54,10 +56,7 @@ class WaitClocks(Observer):
         if completed is None:
             return
         if relaxed:
-            if warp in self.unfenced:
-                self.unfenced[warp].join(completed)
-            else:
-                self.unfenced[warp] = completed.copy()
+            self._awaits_fence(warp, completed, scopes, cluster=cluster)
             return
         unread = self._unread.setdefault(result, {})
         self._watched.add(result)
@@ -79,8 +78,23 @@ class WaitClocks(Observer):
                 del self._unread[predicate]
                 self._watched.discard(predicate)
 
-    def acquire(self, warp: int) -> None:
-        """A warp executes a fence that acquires."""
-        seen = self.unfenced.pop(warp, None)
+    def _awaits_fence(self, warp: int, completed: VectorClock, scopes: Scopes | None, *, cluster: bool) -> None:
+        """A relaxed wait has passed."""
+        before = self.unfenced.get(warp)
+        if scopes is not None or warp in self._unfenced_scopes:
+            now = np.stack([completed.clocks] * 2) if scopes is None else scopes
+            pair = now.copy(), np.broadcast_to(now[1:], now.shape) if cluster else now
+            if before is not None:
+                earlier = self._unfenced_scopes.get(warp) or (before.clocks, before.clocks)
+                pair = np.maximum(pair[0], earlier[0]), np.maximum(pair[1], earlier[1])
+            self._unfenced_scopes[warp] = pair
+        if before is None:
+            self.unfenced[warp] = completed.copy()
+        else:
+            before.join(completed)
+
+    def acquire(self, warp: int, *, wide: bool) -> None:
+        """A warp executes a fence that acquires, also from other CTAs if its scope is `wide` enough."""
+        seen, scopes = self.unfenced.pop(warp, None), self._unfenced_scopes.pop(warp, None)
         if seen is not None:
-            self._happens_before.acquire(warp, seen)
+            self._happens_before.acquire(warp, seen, None, scopes[wide] if scopes is not None else None)

@@ -18,7 +18,7 @@ from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
-from ptxgen.emulator.checks.order.mbarrier_scope import RELEASES
+from ptxgen.emulator.checks.order.mbarrier_scope import BESIDE, RELEASES
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import mbarriers, races
@@ -289,9 +289,10 @@ class SharedRaces:
                     access.statement,
                     summary=f"{found} {_does(found)} {found.place}, which {other} "
                     f"{'reads' if what == 'load' else 'writes'}",
-                    rule=f"Only an mbarrier orders them, and its {narrow} has scope .cta, which does not include the "
-                    "other thread",
-                    fix=f"use .{RELEASES[narrow]}.cluster on the {narrow}",
+                    rule=f"Only an mbarrier orders them, and its {narrow} has scope .cta, or the fence "
+                    f"{BESIDE[narrow]} a relaxed one, which does not include the other thread",
+                    fix=f"use .{RELEASES[narrow]}.cluster on the {narrow}, or fence.acq_rel.cluster {BESIDE[narrow]} "
+                    "a relaxed one",
                     accesses=(found, other),
                     severity="error" if pair else "advice",
                 )
