@@ -531,4 +531,54 @@ W:
 E:
 """,
     ),
+    Bug(
+        name="flag-released-for-its-cta-alone",
+        source=REBUILT,
+        what="a CTA publishes a word to another one by red.release.cta",
+        code="narrow-scope",
+        block=32,
+        grid=2,
+        ptx="""
+    .reg .b64 %flag;
+    add.u64 %flag, %data, 2048;
+    @!%lane0 bra END;
+    setp.ne.u32 %p0, %cta, 0;
+    @%p0 bra POLL;
+    st.global.u32 [%data], 7;
+-    red.release.cta.global.add.u32 [%flag], 1; // <--
++    red.release.gpu.global.add.u32 [%flag], 1;
+    bra END;
+POLL:
+    ld.acquire.gpu.global.u32 %r0, [%flag];
+    setp.eq.u32 %p1, %r0, 0;
+    @%p1 bra POLL;
+    ld.global.u32 %r1, [%data];
+END:
+""",
+    ),
+    Bug(
+        name="flag-acquired-for-its-cluster-alone",
+        source=REBUILT,
+        what="a CTA polls by ld.acquire.cluster for a flag that a CTA of another cluster sets",
+        code="narrow-scope",
+        block=32,
+        grid=2,
+        ptx="""
+    .reg .b64 %flag;
+    add.u64 %flag, %data, 2048;
+    @!%lane0 bra END;
+    setp.ne.u32 %p0, %cta, 0;
+    @%p0 bra POLL;
+    st.global.u32 [%data], 7;
+    st.release.gpu.global.u32 [%flag], 1;
+    bra END;
+POLL:
+-    ld.acquire.cluster.global.u32 %r0, [%flag]; // <--
++    ld.acquire.gpu.global.u32 %r0, [%flag];
+    setp.eq.u32 %p1, %r0, 0;
+    @%p1 bra POLL;
+    ld.global.u32 %r1, [%data];
+END:
+""",
+    ),
 ]

@@ -18,6 +18,11 @@ def mbarrier(offset: int) -> Hashable:
     return "mbarrier", offset
 
 
+def flag(line: int) -> Hashable:
+    """What goes wrong with the strong access to a flag in a line."""
+    return "flag", line
+
+
 def wait(line: int) -> Hashable:
     """What goes wrong with the wait in a line."""
     return "wait", line

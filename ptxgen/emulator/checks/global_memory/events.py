@@ -207,7 +207,8 @@ class GlobalEvents:
         if side and equal:
             return  # a flag orders them: what it lacks shows where other bytes are read
         if side:
-            report_unfenced(self._findings, found, other, side, statement)
+            flags = self._happens_before.flags(warp, *((-1, number) if number else (actor, clock)))
+            report_unfenced(self._findings, found, other, side, statement, flags)
             return
         under_way = bool(number) or clock == PENDING
         if excuse:

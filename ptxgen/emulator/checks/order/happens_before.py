@@ -207,6 +207,12 @@ class HappensBefore(Observer):
             return "acquire"
         return "release" if self.strong.would_order_operation(warp, number) else ""
 
+    def flags(self, warp: int, actor: int, clock: int) -> frozenset[int]:
+        """The lines of the strong accesses that would order what another warp did before a warp if all released and
+        acquired; of an asynchronous operation (`clock` is its number) with an actor below 0.
+        """
+        return self.strong.flags(warp, actor, clock)
+
     def arrives_relaxed(self, warp: int, phase: int, statement: Statement) -> None:
         """A warp arrives at its cluster's barrier, and releases nothing."""
         self._at_barrier(warp, phase, statement, arrives=True)

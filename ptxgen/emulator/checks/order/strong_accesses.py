@@ -118,8 +118,11 @@ class _Touch(NamedTuple):
     statement: Statement
 
 
-def report_unfenced(findings: Findings, found: Access, other: Access, side: str, statement: Statement) -> None:
-    """Report that only a flag or lock orders two accesses, and that one `side` of it lacks a fence.
+def report_unfenced(
+    findings: Findings, found: Access, other: Access, side: str, statement: Statement, flags: frozenset[int]
+) -> None:
+    """Report that only a flag or lock orders two accesses, and that one `side` of it lacks a fence; `flags` are the
+    lines of its accesses.
 
     Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation.
     """
@@ -140,7 +143,9 @@ def report_unfenced(findings: Findings, found: Access, other: Access, side: str,
         fix=f"{where_to}, with scope .gpu (.cluster within a cluster)",
         accesses=(found, other),
         severity="error" if side == "release" else "advice",
-        cause=frozenset([("unfenced flag", side, other.line), causes.unordered(found.line, other.line)]),
+        cause=frozenset(
+            [("unfenced flag", side, other.line), causes.unordered(found.line, other.line), *map(causes.flag, flags)]
+        ),
     )
 
 
@@ -473,16 +478,19 @@ class StrongAccesses(Observer):
                 warp = warps[position]
                 if not happens_before.has_observed_actor(warp, before.actor, before.clock):
                     found, earlier = self._parties(warp, word, accesses, before)
-                    shown = f", {found.place}" if found.place else ""
-                    narrower = "this access" if level == narrow else f"the access of line {before.statement.line}"
+                    parties = [(level, found, statement), (before.level, earlier, before.statement)]
+                    parties.sort(key=lambda each: (each[0], each[1].role != "writer", each[2].line))
+                    (_, first, narrowest), (_, second, _) = parties
+                    shown = f", {first.place}" if first.place else ""
                     self._findings.report(
                         races.NARROW_SCOPE,
-                        statement,
-                        summary=f"{found} and {earlier} access the same word{shown}",
-                        rule=f"They race: the scope of {narrower} is .{SCOPES[narrow]}, which does not include the "
-                        "other thread",
+                        narrowest,
+                        summary=f"{first} and {second} access the same word{shown}",
+                        rule=f"They race: the scope of the access of line {narrowest.line} is .{SCOPES[narrow]}, which "
+                        "does not include the other thread",
                         fix=f"use .{SCOPES[needed]} for both",
-                        accesses=(found, earlier),
+                        accesses=(first, second),
+                        cause=frozenset([causes.flag(narrowest.line)]),
                     )
 
     def _parties(self, warp: int, word: Word, accesses: Accesses, before: _Touch) -> tuple[Access, Access]:

@@ -179,6 +179,11 @@ class StrongRecord:
         search = self._search(-1, number)
         return search is not None and search.reaches(warp)
 
+    def flags(self, warp: int, actor: int, clock: int) -> frozenset[int]:
+        """The lines of the strong accesses that would order it."""
+        search = self._search(actor, clock)
+        return frozenset(search.lines) if search is not None and search.reaches(warp) else frozenset()
+
     def _search(self, actor: int, clock: int) -> _Search | None:
         if not self._entries:
             return None
@@ -210,8 +215,9 @@ class _Search:
         #: The first interval of each warp that would be ordered after it, in the order in which they were found.
         self._ordered: dict[int, int] = {}
         self._epochs: list[tuple[ClusterEpoch, int, int]] = []
-        #: Words that publish it.
+        #: Words that publish it, and the lines of the accesses that publish it or read them.
         self._published: set[Word] = set()
+        self.lines: set[int] = set()
         #: Vector clocks that have been searched, and how many of `_epochs` there were then; -1: it has one of them.
         self._seen: dict[int, int] = {}
         if actor >= 0:
@@ -262,8 +268,10 @@ class _Search:
             ordered = self._is_ordered(actor, clock) or self._had(entry.observed[position])
             if not ordered and entry.reads and self._published and not self._published.isdisjoint(entry.of(position)):
                 ordered = True
+                self.lines.add(entry.statement.line)
             if ordered:
                 if actor not in self._ordered:
                     self._becomes_ordered(actor, clock)
                 if entry.writes:
                     self._published.update(entry.of(position))
+                    self.lines.add(entry.statement.line)

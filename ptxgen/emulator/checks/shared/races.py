@@ -186,7 +186,8 @@ class SharedRaces:
             behind = clock != PENDING and happens_before.has_observed_actor(warp, actor, clock)
             side = "" if excuse or behind else happens_before.unfenced_side(warp, actor, clock)
             if side:
-                report_unfenced(self._findings, found, other, side, access.statement)
+                flags = happens_before.flags(warp, actor, clock)
+                report_unfenced(self._findings, found, other, side, access.statement, flags)
                 continue
             relaxed = happens_before.ordered_by_relaxed_arrival(warp, actor, clock)
             own = actor // happens_before.warps == slot
