@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bugs.bug import Bug
+from tests.bugs.bug import REBUILT, Bug
 
 #: Operands of zeros at smem_a and smem_b, an mbarrier `done`, and 64 columns of tensor memory at %tmem. %desc_a,
 #: %desc_b and %idesc describe a product of 128 x 32 x 16 in bf16.
@@ -58,13 +58,33 @@ BUGS = [
         what="tcgen05.commit by another thread than the one that issued the MMAs: it tracks only its own thread",
         code="tensor-race",
         note="rebuilt from a description of the thread",
-        also=("tmem-freed-in-use", "cta-exit"),
         target="sm_100a",
         ptx=BEGIN
         + f"""
     @%thread0 {MMA}
 -    setp.eq.u32 %p1, %thread, 32;
 -    @%p1 {COMMIT}
++    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + """
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%row]; // <--
+    tcgen05.wait::ld.sync.aligned;
+"""
+        + END,
+    ),
+    Bug(
+        name="commit-before-the-last-mma",
+        source=REBUILT,
+        what="tcgen05.commit comes before the last MMA of the tile, so that nobody waits for that one",
+        code="tensor-race",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+-    @%thread0 {COMMIT}
+    @%thread0 tcgen05.mma.cta_group::1.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 1;
 +    @%thread0 {COMMIT}
 """
         + WAIT

@@ -26,6 +26,9 @@ _LIMIT, _ACCESSES = 20, 16
 HARMLESS = "harmless here: rerunning with different bytes there changed nothing"
 #: A warp that a message names (`HappensBefore.member_name`); only what `add` reports is compared as text.
 _WARP = re.compile(r"\bwarp \d+(?: of the CTA of rank \d+)?")
+#: What differs in rules between the stages of a ring, and between its rounds: indices, addresses, phases, and how the
+#: last wait of a warp explains a race (`StaleWaits.why`).
+_STAGE = re.compile(r"\[\d+(?:, \d+)*\]|\+?0x[0-9a-f]+|\b(?:phase|parity) -?\d+|(?<=^The last wait of its warp on ).*")
 
 
 #: Races, of which two instructions may have several: of either with the other, between warps and between lanes. By the
@@ -296,9 +299,10 @@ def _identity(finding: Finding, ends: bool, cause: Cause) -> tuple[frozenset[Has
         return warps, (cause, finding.summary)
     if cause is not None and not related:
         return warps, (cause, tuple(each.role for each in finding.accesses))
+    rule = _STAGE.sub("", finding.rule)
     if cause:
-        return warps, (first.role, finding.rule, other)
-    return warps, (first.role, first.space, finding.rule, other)
+        return warps, (first.role, rule, other)
+    return warps, (first.role, first.space, rule, other)
 
 
 def _add_accesses(record: _Kept, finding: Finding) -> None:

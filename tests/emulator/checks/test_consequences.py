@@ -110,6 +110,64 @@ def test_unrolled_products_that_nobody_awaits(schedule: Any) -> None:
     assert all(len(each.consequences) >= 3 for each in findings)
 
 
+#: A producer and a consumer warp with four stages; the consumer gives a stage back before it reads it.
+RING = """
+    .shared .align 128 .b8 stages[1024];
+    .shared .align 8 .b64 full[4]; .shared .align 8 .b64 empty[4];
+    .reg .b32 %t, %lane, %n, %stage, %phase, %free, %full, %empty, %at, %x;
+    .reg .pred %first, %lead, %done, %p;
+    mov.u32 %t, %tid.x;
+    and.b32 %lane, %t, 31;
+    setp.eq.u32 %lead, %lane, 0;
+    setp.lt.u32 %first, %t, 4;
+    shl.b32 %x, %t, 3;
+    mov.u32 %full, full; add.u32 %full, %full, %x;
+    mov.u32 %empty, empty; add.u32 %empty, %empty, %x;
+    @%first mbarrier.init.shared.b64 [%full], 1;
+    @%first mbarrier.init.shared.b64 [%empty], 1;
+    @%first fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    mov.u32 %n, 0;
+NEXT:
+    and.b32 %stage, %n, 3;
+    shr.u32 %phase, %n, 2;
+    and.b32 %phase, %phase, 1;
+    xor.b32 %free, %phase, 1;
+    shl.b32 %x, %stage, 3;
+    mov.u32 %full, full; add.u32 %full, %full, %x;
+    mov.u32 %empty, empty; add.u32 %empty, %empty, %x;
+    shl.b32 %x, %stage, 8;
+    mov.u32 %at, stages; add.u32 %at, %at, %x;
+    setp.ge.u32 %p, %t, 32;
+    @%p bra CONSUME;
+RELEASED:
+    mbarrier.try_wait.parity.shared.b64 %done, [%empty], %free;
+    @!%done bra RELEASED;
+    @%lead mbarrier.arrive.expect_tx.shared.b64 _, [%full], 256;
+    @%lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%at], [%out0], 256, [%full];
+    bra DONE;
+CONSUME:
+    mbarrier.try_wait.parity.shared.b64 %done, [%full], %phase;
+    @!%done bra CONSUME;
+    bar.warp.sync 0xffffffff;
+    @%lead mbarrier.arrive.shared.b64 _, [%empty];
+    shl.b32 %x, %lane, 3;
+    add.u32 %at, %at, %x;
+    ld.shared.b32 %x, [%at];
+DONE:
+    add.u32 %n, %n, 1;
+    setp.lt.u32 %p, %n, 12;
+    @%p bra NEXT;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_stages_of_a_ring(schedule: Any) -> None:
+    report, _ = launch(RING.replace("; add", ";\n    add"), [np.zeros(64, np.uint32)], block=64, schedule=schedule)
+    assert one(report.findings) == ("shared-race", set()), report.summary()
+
+
 def test_what_a_check_does_not_explain_stays() -> None:
     findings = Findings()
     for cause in (frozenset([("mbarrier", 8)]), frozenset([("mbarrier", 16)])):
