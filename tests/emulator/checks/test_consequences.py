@@ -13,6 +13,8 @@ from ptxgen import Finding
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import mbarriers, races
+from tests.bugs import warps
+from tests.bugs.bug import Bug
 from tests.support.gemm import run
 from tests.support.harness import launch
 from tools.mutants.subjects import load
@@ -166,6 +168,23 @@ DONE:
 def test_stages_of_a_ring(schedule: Any) -> None:
     report, _ = launch(RING.replace("; add", ";\n    add"), [np.zeros(64, np.uint32)], block=64, schedule=schedule)
     assert one(report.findings) == ("shared-race", set()), report.summary()
+
+
+#: The two operands of a wgmma, stored in two lines without a fence.
+OPERANDS = Bug(
+    name="operands",
+    source="rebuilt",
+    what="",
+    code="missing-proxy-fence",
+    ptx=warps.OPERANDS.replace("    fence.proxy", "+    fence.proxy") + "    wgmma.wait_group.sync.aligned 0;",
+)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_stores_that_lack_one_fence(schedule: Any) -> None:
+    report = OPERANDS.run(schedule, right=False)
+    assert one(report.findings) == ("missing-proxy-fence", set()), report.summary()
+    assert {"smem_a", "smem_b"} <= {each.name for each in report.findings[0].accesses}
 
 
 def test_what_a_check_does_not_explain_stays() -> None:

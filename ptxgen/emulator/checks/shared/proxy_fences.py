@@ -73,9 +73,10 @@ class ProxyFences:
                 operation.statement,
                 summary=f"{reader} reads {reader.place}, which {writer} writes through the generic proxy",
                 rule="No fence.proxy.async comes between them",
-                fix=f"fence.proxy.async.shared::cta after line {line}, before the synchronization",
+                fix="fence.proxy.async.shared::cta after the stores, before the synchronization",
                 accesses=(reader, writer),
                 severity="error" if what == "store" else "advice",
+                cause=("proxy fence", operation.statement.line),
             )
 
     def require_after_loads(
