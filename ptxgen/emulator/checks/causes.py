@@ -49,5 +49,5 @@ def too_early(line: int, what: str) -> Hashable:
 
 
 def unordered(line: int | None, other: int | None) -> Hashable:
-    """The instructions of two lines, by different threads, are unordered."""
+    """The instructions of two lines, by different threads, are unordered; None: a line is with any other."""
     return "unordered", line, other

@@ -187,6 +187,34 @@ def test_stores_that_lack_one_fence(schedule: Any) -> None:
     assert {"smem_a", "smem_b"} <= {each.name for each in report.findings[0].accesses}
 
 
+#: What two warps store in lines of their own is read by a third without a barrier.
+STORES = """
+    .shared .align 16 .b8 words[1024];
+    .reg .b32 %t, %lane, %at, %x;
+    .reg .pred %first, %second, %third;
+    mov.u32 %t, %tid.x;
+    and.b32 %lane, %t, 31;
+    setp.lt.u32 %first, %t, 32;
+    setp.ge.u32 %third, %t, 64;
+    or.pred %second, %first, %third;
+    mov.u32 %x, words;
+    shl.b32 %at, %t, 4;
+    add.u32 %at, %at, %x;
+    @%first st.shared.b32 [%at], 1;
+    @!%second st.shared.b32 [%at], 2;
+    shl.b32 %at, %lane, 5;
+    add.u32 %at, %at, %x;
+    @%third ld.shared.b32 %x, [%at];
+    ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_stores_that_lack_one_barrier(schedule: Any) -> None:
+    report, _ = launch(STORES, block=96, schedule=schedule)
+    assert one(report.findings) == ("shared-race", {"shared-race"}), report.summary()
+
+
 def test_what_a_check_does_not_explain_stays() -> None:
     findings = Findings()
     for cause in (frozenset([("mbarrier", 8)]), frozenset([("mbarrier", 16)])):

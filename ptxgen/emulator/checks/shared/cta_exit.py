@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.barriers import ClusterBarrierClocks
 from ptxgen.emulator.checks.registry import races
@@ -40,8 +41,8 @@ class CtaExit(Observer):
         self._findings = findings
         #: Who has last used an mbarrier of another CTA, by slot: warp of the cluster -> (interval, instruction).
         self._users: dict[int, dict[int, tuple[int, Statement]]] = {}
-        #: Commits of other CTAs, by number, that arrive on mbarriers of a slot.
-        self._commits: dict[int, list[int]] = {}
+        #: Commits of other CTAs, by number, that arrive on mbarriers of a slot, and the offset of each mbarrier.
+        self._commits: dict[int, dict[int, int]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for slot in slots.tolist() if self._users or self._commits else ():
@@ -73,10 +74,11 @@ class CtaExit(Observer):
         for slot, work in commits:
             if slot == work.slot:
                 continue
-            numbers = self._commits.setdefault(slot, [])
-            numbers.append(work.number)
+            numbers = self._commits.setdefault(slot, {})
+            numbers[work.number] = offset
             if len(numbers) > _MANY:  # most have completed by now
-                numbers[:] = [each for each in numbers if each in self._happens_before.operations]
+                for each in [each for each in numbers if each not in self._happens_before.operations]:
+                    del numbers[each]
 
     def ctas_end(self, slots: Sequence[int]) -> None:
         for slot in slots:
@@ -117,7 +119,7 @@ class CtaExit(Observer):
                     severity="advice" if grouped else "error",
                     cause=operation.cause | operation.cause_in_tensor_memory,
                 )
-        for number in self._commits.get(slot, ()):
+        for number, offset in self._commits.get(slot, {}).items():
             operation = self._happens_before.operations.get(number)
             if operation is not None and number not in operations:
                 party = self._findings.access("arriver", operation.statement, operation.warp)
@@ -128,7 +130,7 @@ class CtaExit(Observer):
                     rule="No warp of the CTA has waited for the commit",
                     fix="before the exit wait for it, or use barrier.cluster after a wait of the peer",
                     accesses=(party,),
-                    cause=operation.cause,
+                    cause=operation.cause | {causes.mbarrier(offset)},
                 )
         for member, (clock, statement) in self._users.get(slot, {}).items():
             if clock > observed[member]:

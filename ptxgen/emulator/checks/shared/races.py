@@ -224,7 +224,8 @@ class SharedRaces:
                 fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else None,
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
-                cause=frozenset([causes.unordered(found.line, other.line)]),
+                # One missing barrier leaves an access unordered with whatever lines store there.
+                cause=frozenset([causes.unordered(found.line, other.line), causes.unordered(found.line, None)]),
             )
         if self.only_copies and verb == "reads" and isinstance(accesses, ThreadAccesses) and not loads:
             self._against_unpublished(access, warp, accesses, slot, granules, masks, observed)
