@@ -127,9 +127,7 @@ class GemmConfig:
         "registers of a producer thread (setmaxnreg); consumers share the rest; 0: 40, 32 or 24 by their number",
         choices=(0, 24, 32, 40, 56),
     )
-    slots: int = option(
-        132, "CTAs of a static scheduler, one per SM: an H200 has 132, a B200 148", range=(1, 1024, 1)
-    )
+    slots: int = option(132, "CTAs of a static scheduler, one per SM: an H200 has 132, a B200 148", range=(1, 1024, 1))
     clc_stages: int = option(1, "responses of cluster launch control in flight", range=(1, 4, 1))
     panel: int = option(0, "width of a panel of the tile order, in tiles along N; 0: along M", range=(0, 16, 1))
     order: str = option("panels", "order of tiles: panels, or along a Hilbert curve", choices=_ORDERS)
