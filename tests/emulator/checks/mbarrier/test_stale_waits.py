@@ -140,7 +140,8 @@ WRONG: list[tuple[dict[str, str], str, str, str]] = [
 
 @pytest.mark.parametrize(("changes", "schedules", "code", "part"), WRONG, ids=[str(each[0]) for each in WRONG])
 def test_wrong_rings(changes: dict[str, str], schedules: str, code: str, part: str) -> None:
+    """What is reported first depends on the interleaving: another seed, another witness of the same bug."""
     for schedule in schedules.split():
-        report, _ = ring(schedule, 3, **changes)
-        assert not report.ok
+        report, _ = ring(schedule, 1, **changes)
         assert any(each.code == code and part in each.message for each in report.findings), report.summary()
+    assert not any(ring("random", seed, **changes)[0].ok for seed in range(8))
