@@ -104,7 +104,7 @@ def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hasha
 
 
 def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list[int]]]:
-    """(instruction, what it waits for, warps); causes before who waits for the warps and lanes that they stop."""
+    """(instruction, what it waits for, warps); causes come before what waits for the warps and lanes that they stop."""
     apart = _apart(scheduler)
     for key, waiting in scheduler.warps.waits.items():
         for warp, _, operation in waiting if not isinstance(key, Wait) else ():

@@ -45,11 +45,14 @@ class ProxyFences:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
         visible = self._visible(warp)
         late = _unfenced(self._stores, visible, slot, granules)
+        rule = "No fence.proxy.async comes between them"
         before = self._happens_before.fenced_before(warp)
         if before is not None:
             # A fence after the arrival that orders a store before this: it comes in time only by luck.
             before = np.maximum(before, self._happens_before.fenced[warp])
             lucky = _unfenced(self._stores, before, slot, granules, self._happens_before.clocks[warp])
+            if late is None:
+                rule = "The fence.proxy.async follows the arrival that orders them, and may come after the read"
             late = lucky if late is None else late if lucky is None else late | lucky
         strong = [(*each, "store") for each in self._strong_stores.unfenced(slot, granules, visible)]
         if late is None and not strong:
@@ -72,7 +75,7 @@ class ProxyFences:
                 races.MISSING_PROXY_FENCE,
                 operation.statement,
                 summary=f"{reader} reads {reader.place}, which {writer} writes through the generic proxy",
-                rule="No fence.proxy.async comes between them",
+                rule=rule,
                 fix="fence.proxy.async.shared::cta after the stores, before the synchronization",
                 accesses=(reader, writer),
                 severity="error" if what == "store" else "advice",

@@ -61,3 +61,18 @@ def test_the_fence_precedes_the_arrival(handover: str, schedule: Any, seed: int)
             body, [np.zeros(128, np.uint32)], block=64, kernel_target="sm_90a", schedule=schedule, seed=seed
         )
         assert codes(report) == wanted, report.summary()
+        assert all("fence.proxy.async follows" in each.rule or "No fence" in each.rule for each in report.findings)
+
+
+def test_the_message_says_where_the_fence_is() -> None:
+    """With `eager` the fence after the arrival on the mbarrier is executed before the copy."""
+    arrive, wait = HANDOVERS["mbarrier"]
+    rules = []
+    for after in ("", FENCE):
+        body = HANDED_OVER.format(earlier="", before="", arrive=arrive, after=after, wait=wait)
+        report, _ = launch(body, [np.zeros(128, np.uint32)], block=64, kernel_target="sm_90a", schedule="eager")
+        rules += [each.rule for each in report.findings]
+    assert rules == [
+        "No fence.proxy.async comes between them",
+        "The fence.proxy.async follows the arrival that orders them, and may come after the read",
+    ]
