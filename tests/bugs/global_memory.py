@@ -19,7 +19,7 @@ READ:
     bar.sync 0;
 -    ld.global.nc.u32 %r0, [%data]; // <--
 +    ld.global.u32 %r0, [%data];
-    @%lane0 st.global.u32 [%data+64], %r0;
+    @%thread0 st.global.u32 [%data+64], %r0;
 """,
     ),
     Bug(

@@ -96,7 +96,8 @@ WAIT:
         code="missing-proxy-fence",
         ptx=STAGE
         + f"""
-    st.shared.v2.u32 [%own], {{%lane, %lane}};
+    setp.eq.u32 %p0, %warp, 0;
+    @%p0 st.shared.v2.u32 [%own], {{%lane, %lane}};
 +    fence.proxy.async.shared::cta;
     bar.sync 0;
     @%thread0 {STORE} // <--

@@ -9,6 +9,8 @@ Cause = Hashable | frozenset[Hashable]
 
 #: No warp can proceed.
 DEADLOCK = ("deadlock",)
+#: Several warps store the same bytes, as one consumer that a compiler duplicates.
+EQUAL_STORES = ("equal stores",)
 #: Inits of mbarriers that no fence has shown to the async proxy.
 UNFENCED_INIT = ("unfenced init",)
 

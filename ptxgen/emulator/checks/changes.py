@@ -1,4 +1,7 @@
-"""Which lanes of a store change memory: a store of the value already in memory races with nothing."""
+"""Which lanes of a store change memory: unordered stores of the same bytes are but advice.
+
+That holds between warps. Lanes of one warp that store the same bytes in one instruction make one store.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.memory.granules import starts
 from ptxgen.emulator.memory.located import Bytes
+
+#: Why unordered stores of the same bytes are but advice, and what to do.
+EQUAL = "Both store the same bytes, so their order changes nothing"
+ONE_STORE = "let one warp store, or put a barrier between the two stores"
 
 _WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 

@@ -66,6 +66,8 @@ class GlobalAccesses(Observer):
         self._events, self._grids, self._findings = events, grids, findings
         #: Which words strong loads have seen.
         self._observed = np.zeros(0, np.bool_)
+        #: Lines of stores that are known to store what another warp stores at any time.
+        self._equal: set[int] = set()
 
     def memory_loads(self, access: MemoryAccess) -> None:
         warps, mask, space, places, size, statement, order = access
@@ -138,14 +140,15 @@ class GlobalAccesses(Observer):
             grids.access(warps, offsets, racing, size, statement, what)
         if events.strong.used:
             self._against_strong(warps, offsets, racing, size, statement, what)
+            if same is not None:
+                self._against_equal_stores(events.strong.at(offsets, size), offsets, warps, mask, same, statement)
         again = None
         if events.writer.used:
             before = events.writer.at(offsets, size)
             if np.count_nonzero(before):
                 self._compare(before >> SHIFT, offsets, warps, racing, statement, what)
-                if same is not None and np.count_nonzero(same):
-                    equal = same if mask is None else same & mask
-                    self._compare(before >> SHIFT, offsets, warps, equal, statement, what, equal=True)
+                if same is not None:
+                    self._against_equal_stores(before, offsets, warps, mask, same, statement)
                 again = self._between_lanes(before, offsets, warps, mask, racing, statement, what)
                 self._lane_order.compare(events, before, offsets, warps, racing, statement, what)
         if same is not None:
@@ -166,7 +169,7 @@ class GlobalAccesses(Observer):
         if same is None:
             self._keep_load(warps, offsets, mask, size, entries)
         else:
-            self._keep_store(warps, offsets, mask, size, entries, racing, statement, again)
+            self._keep_store(warps, offsets, mask, size, entries, same, statement, again)
             self._lane_order.stored(warps, _ALL if mask is None else bits_of(mask))
 
     def strong(
@@ -199,6 +202,8 @@ class GlobalAccesses(Observer):
             if places is not events.writer:  # Triton's warps load what one of their CTA then changes
                 overlapping[self._of_same_cta(overlapping, warps)] = 0
             self._compare(overlapping, offsets, warps, racing, statement, what)
+            if what == "strong store" and places is events.writer and racing is not None:
+                self._against_equal_stores(places.at(offsets, size), offsets, warps, mask, ~racing, statement)
         if reads:
             if len(self._observed) < len(events.copy_writer) * (GRANULE // WORD):
                 missing = len(events.copy_writer) * (GRANULE // WORD) - len(self._observed)
@@ -266,7 +271,7 @@ class GlobalAccesses(Observer):
         mask: Mask,
         size: int,
         entries: Entries,
-        racing: Mask,
+        same: NDArray[np.bool_],
         statement: Statement,
         again: NDArray[np.bool_] | None,
     ) -> None:
@@ -281,7 +286,10 @@ class GlobalAccesses(Observer):
             if len(warps) > 1 and np.count_nonzero(
                 overlapping
             ):  # lanes of several warps store to the same bytes at once
-                self._compare(np.where(overlapping, after >> SHIFT, 0), offsets, warps, racing, statement, "store")
+                others = np.where(overlapping, after, 0)
+                racing = ~same if mask is None else mask & ~same
+                self._compare(others >> SHIFT, offsets, warps, racing, statement, "store")
+                self._against_equal_stores(others, offsets, warps, mask, same, statement)
             overlapping &= after >> SHIFT == (entries >> SHIFT)[..., None]
             self._forget_lanes(offsets, size, entries, overlapping)
         if again is not None:
@@ -356,18 +364,35 @@ class GlobalAccesses(Observer):
         racing: Mask,
         statement: Statement,
         what: str,
-        *,
-        equal: bool = False,
     ) -> None:
         """Report accesses among these events, (warps, 32, places), with which the warps are unordered."""
         unordered = self._unordered(events, warps, racing)
-        if unordered is not None and equal:
-            here = [
-                each for each in np.unique(events[unordered]).tolist() if self._events.kind_of(each)[0] is statement
-            ]
-            unordered &= ~np.isin(events, here)
         if unordered is not None:
-            self._report_all(unordered, events, offsets, warps, statement, what, equal=equal)
+            self._report_all(unordered, events, offsets, warps, statement, what)
+
+    def _against_equal_stores(
+        self,
+        entries: Entries,
+        offsets: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        mask: Mask,
+        same: NDArray[np.bool_],
+        statement: Statement,
+    ) -> None:
+        """Stores among these entries, with which the warps are unordered, to bytes that hold what lanes store `same`.
+
+        Once for each instruction.
+        """
+        if statement.line in self._equal or not (np.count_nonzero(same) and np.count_nonzero(entries)):
+            return
+        events, changing = entries >> SHIFT, ~same if mask is None else mask & ~same
+        unordered = self._unordered(events, warps, same if mask is None else same & mask)
+        if unordered is None:
+            return
+        for position in range(len(warps)):  # where another lane of the warp comes last
+            unordered[position] &= ~np.isin(offsets[position], offsets[position][changing[position]])[:, None]
+        if self._report_all(unordered, events, offsets, warps, statement, "store", equal=True):
+            self._equal.add(statement.line)
 
     def _report_all(
         self,
@@ -379,14 +404,17 @@ class GlobalAccesses(Observer):
         what: str,
         *,
         equal: bool = False,
-    ) -> None:
+    ) -> bool:
+        """Whether it reports any."""
         found = np.broadcast_to(warps[:, None, None], events.shape)[chosen] << 32 | events[chosen]
         position, lane, _ = np.nonzero(chosen)
         pairs, first = np.unique(found, return_index=True)
+        reported = False
         for pair, at in zip(pairs.tolist(), first.tolist(), strict=True):
             address = HEAP_BASE + int(offsets[position[at], lane[at]])
             lanes = 1 << int(lane[at])
-            self._events.report(pair >> 32, pair & 0xFFFFFFFF, what, statement, address, lanes, equal=equal)
+            reported |= self._events.report(pair >> 32, pair & 0xFFFFFFFF, what, statement, address, lanes, equal=equal)
+        return reported
 
     def _against_strong(
         self,

@@ -16,7 +16,7 @@ from ptxgen.emulator.checks.global_memory.shadow import GRANULE
 from ptxgen.emulator.memory import GlobalMemory
 
 #: Called with whether the bytes are equal.
-Report = Callable[[bool], None]
+Report = Callable[[bool], object]
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
+from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, ShadowMemory
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
@@ -190,10 +192,10 @@ class GlobalEvents:
         lanes: int | None = None,
         *,
         equal: bool = False,
-    ) -> None:
+    ) -> bool:
         """Report an access of a warp that is unordered with an event: `what` it is, such as "load" or "bulk store".
 
-        That both store `equal` bytes makes it advice.
+        That both store `equal` bytes makes it advice. False where an incomplete order of the two says nothing then.
         """
         actor, clock, number = int(self.actor[event]), int(self.clock[event]), int(self.operation[event])
         found, other = self.parties(warp, event, what, statement, address, lanes)
@@ -205,11 +207,11 @@ class GlobalEvents:
         else:
             side = self._happens_before.unfenced_side(warp, actor, clock)
         if side and equal:
-            return  # a flag orders them: what it lacks shows where other bytes are read
+            return False  # what a flag lacks that orders them shows where other bytes are read
         if side:
             flags = self._happens_before.flags(warp, *((-1, number) if number else (actor, clock)))
             report_unfenced(self._findings, found, other, side, statement, flags)
-            return
+            return True
         under_way = bool(number) or clock == PENDING
         if excuse:
             rule = excuse
@@ -224,17 +226,19 @@ class GlobalEvents:
             rule = f"The two warps{', of different CTAs,' if apart else ''} have not synchronized"
         doing = ("may still be reading" if other.role == "reader" else "may still be writing") if under_way else ""
         if equal:
-            rule += ". Both store the same bytes, so the order changes nothing"
+            rule += f". {EQUAL}"
         self._findings.report(
             races.GLOBAL_RACE,
             statement,
             summary=f"{found} {does(found, what)} {found.place or 'global memory'}, which {other} "
             f"{doing or ('reads' if other.role == 'reader' else 'writes')}",
             rule=rule,
-            fix=STRONG_LOAD if excuse else None,
+            fix=STRONG_LOAD if excuse else ONE_STORE if equal else None,
             accesses=(found, other),
             severity="advice" if excuse or equal else "error",
+            cause=causes.EQUAL_STORES if equal else None,
         )
+        return True
 
     def _excuse(self, what: str, found: Access, earlier: str, other: Access) -> str:
         """Why a load and an atomic operation, or a strong store, are but advice; empty if they are not."""

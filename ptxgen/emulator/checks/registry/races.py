@@ -15,15 +15,16 @@ SHARED_RACE = _check(
     rule="Two accesses to the same bytes of shared memory, at least one of them a write and one of them weak, must be "
     "ordered by happens-before. That holds for warps, for lanes of one warp, and for asynchronous operations. Strong "
     "accesses (volatile, relaxed, acquire, release, atomics) race with weak ones (8.7), not with each other; copies "
-    "and MMAs are weak. Stores that do not change the bytes are not reported, nor are lanes of a warp "
-    "that store floats differing in rounding only (the sums of a butterfly of shuffles).",
+    "and MMAs are weak. Not reported are lanes of a warp that store the same bytes in one instruction, or floats that "
+    "differ in rounding only (the sums of a butterfly of shuffles).",
     why="The result depends on timing: a stage is overwritten while it is read, or read before it is filled. Lanes of "
     "a warp need bar.warp.sync (9.7.13.2) or a barrier of the CTA: shuffles, votes and collective loads converge the "
     "lanes but order no memory; cp.async.mbarrier.arrive publishes a thread's cp.async, not its stores. It is advice "
     "where CUTLASS relies on it: one arrival of a warpgroup releases a stage after a wgmma.mma_async that all its "
     "warps issue; fence.proxy.async without a barrier within a warpgroup; the copy of tensormap.cp_fenceproxy, which "
-    "waits for its warp (Triton before #11480); and where a rerun with different bytes there changed nothing, as with "
-    "rows that a small tile does not use.",
+    "waits for its warp (Triton before #11480); where warps store the same bytes, as Triton lets them if a layout "
+    "repeats a value or it duplicates a consumer; and where a rerun with different bytes there changed nothing, as "
+    "with rows that a small tile does not use.",
     fix="wait for the mbarrier on which the copy or commit completes and branch on the result; synchronize warps by a "
     "barrier, lanes by bar.warp.sync",
     example="cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [full];\n"
@@ -49,15 +50,14 @@ GLOBAL_RACE = _check(
     rule="Two accesses to the same bytes of global memory, at least one of them a write and one of them weak, must be "
     "ordered by happens-before, between warps of one CTA or of several, also where one CTA begins after the other has "
     "ended. Bulk and tensor copies count, and cp.async as a load. Reductions race neither with each other nor with "
-    "atomics. Stores that do not change the bytes are not reported; it is advice where another instruction has "
-    "stored the same ones.",
+    "atomics. Not reported are lanes of a warp that store the same bytes in one instruction.",
     why="bar.sync orders the warps of a CTA and barrier.cluster those of a cluster; CTAs are ordered only by release "
     "and acquire on a flag, or by atomics. A copy to shared memory reads its source until its mbarrier completes; a "
     "bulk group writes until cp.async.bulk.wait_group without .read (with .read only its shared memory is free). A "
     "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA. A "
     "release or acquire by one lane counts for the others of its warp from bar.warp.sync or a barrier on; shuffles "
     "and votes order nothing. A weak store over a flag that other CTAs poll races with their loads. It is advice "
-    "where two copies or stores store the same bytes, as by a consumer that a compiler duplicates, and for a weak "
+    "where two warps or copies store the same bytes, as by a consumer that a compiler duplicates, and for a weak "
     "load whose value only feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in "
     "the CUDA programming guide), or decides that none is needed (the maximum of floats in Warp), beside other "
     "atomics.",

@@ -92,6 +92,8 @@ class SharedAccesses(Observer):
         #: The bytes of each granule in which mbarriers live, and whether there have been any.
         self.barriers = np.zeros((slots, granules), np.uint16)
         self._has_barriers = False
+        #: Lines of stores that are known to store what another warp stores at any time.
+        self._equal: set[int] = set()
         #: By their bytes.
         self._groups: dict[bytes, _Group] = {}
         #: Where `lanes` finds the lines of accesses too.
@@ -284,8 +286,9 @@ class SharedAccesses(Observer):
         for kind in (self.stores, self.loads) if writes else (self.stores,):
             latest = kind.latest[slots] if order.size == 1 else kind.latest[slots[:, None], own]
             if np.count_nonzero((latest > observed) & group.others):
+                bits = masks if kind is self.stores and statement.line not in self._equal else racing
                 hit = (kind.clock[slot, :, granules] > observed[at]) & (
-                    (kind.mask[slot, :, granules] & racing[:, None]) != 0
+                    (kind.mask[slot, :, granules] & bits[:, None]) != 0
                 )
                 hit[np.arange(len(at)), group.warp_ids[at]] = False
                 if np.count_nonzero(hit):
@@ -351,7 +354,7 @@ class SharedAccesses(Observer):
         changed: Masks | None = None,
     ) -> None:
         """A warp's own store to some bytes of each granule. Those of them that are `changed` (all by default) may race:
-        a store of the value already in memory is harmless, and compilers do it where several warps hold the same value.
+        that others store the value already in memory is but advice, since compilers let warps that hold the same do it.
         """
         slot = warp // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
@@ -361,6 +364,8 @@ class SharedAccesses(Observer):
             racing = masks if changed is None else changed
             self._against_writers(access, warp, slot, granules, racing, "overwrites")
             self._against_readers(access, warp, slot, granules, racing)
+        if changed is not None and statement.line not in self._equal and np.count_nonzero(masks & ~changed):
+            self._against_equal_stores(access, warp, slot, granules, masks & ~changed)
         self._spare_barriers(access, warp, slot, granules, masks)
         self.stores.add(
             slot, warp % self._happens_before.members, granules, masks, self._happens_before.clock(warp), statement.line
@@ -482,11 +487,14 @@ class SharedAccesses(Observer):
             newer[np.arange(len(pairs)), actors % members] = False
             late |= newer.any(axis=1)
         for warp, slot in zip(actors[late].tolist(), owners[late].tolist(), strict=True):
-            chosen = (warps == warp) & (slots == slot) & changing
-            if not chosen.any():
+            its, named = (warps == warp) & (slots == slot), replace(access, slot=slot)
+            _, granules, touched, masks = by_granule(slots[its], inside[its], size, changing[its])
+            if writes and access.statement.line not in self._equal and np.count_nonzero(touched & ~masks):
+                self._against_equal_stores(named, warp, slot, granules, touched & ~masks, weak=True)
+            if not np.count_nonzero(masks):
                 continue
-            granules, masks = granules_of(inside[chosen], size)
-            observed, named = self._happens_before.observed[warp], replace(access, slot=slot)
+            granules, masks = granules[masks != 0], masks[masks != 0]
+            observed = self._happens_before.observed[warp]
             verb = "overwrites" if writes else "reads"
             self._races.against_own_copies(named, warp, granules, masks, verb)
             self._against_writers(named, warp, slot, granules, masks, verb, observed, weak=True)
@@ -578,6 +586,21 @@ class SharedAccesses(Observer):
         self._races.against_operations(access, warp, slot, granules, self.async_writer[slot, granules], verb, observed)
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
             self._races.against_warps(access, warp, stores, slot, granules, masks, verb, observed)
+
+    def _against_equal_stores(
+        self,
+        access: AsyncOperation,
+        warp: int,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks,
+        *,
+        weak: bool = False,
+    ) -> None:
+        """Unordered stores of what the warp stores too: all of them, or the `weak` ones alone."""
+        for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
+            if self._races.against_equal_stores(access, warp, stores, slot, granules, masks):
+                self._equal.add(access.statement.line)
 
     def _against_readers(
         self,

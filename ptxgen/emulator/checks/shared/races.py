@@ -16,6 +16,7 @@ from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.causes import Cause
+from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
 from ptxgen.emulator.checks.order.mbarrier_scope import BESIDE, RELEASES
@@ -233,6 +234,43 @@ class SharedRaces:
             self._against_scopes(access, warp, accesses, what, slot, granules, masks, verb)
         elif access.what in _CORE and slot != warp // happens_before.warps:
             self._against_scopes(access, warp, accesses, what, slot, granules, masks, verb, pair=True)
+
+    def against_equal_stores(
+        self,
+        access: AsyncOperation,
+        warp: int,
+        stores: ThreadAccesses | StrongStores,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks,
+    ) -> bool:
+        """Unordered stores of other warps to bytes that hold what this store writes: whether there are any."""
+        happens_before, member = self._happens_before, warp % self._happens_before.members
+        observed = happens_before.observed_by(warp, access.lane)
+        reported = False
+        for other_member, line, clock, at in stores.unordered(slot, member, granules, masks, observed.clocks):
+            actor = warp - member + other_member
+            if (
+                clock == PENDING
+                or happens_before.has_observed_actor(warp, actor, clock)
+                or happens_before.unfenced_side(warp, actor, clock)
+                or happens_before.ordered_by_relaxed_arrival(warp, actor, clock)
+            ):
+                continue  # what the order lacks shows where other bytes are accessed
+            found = self._found(access, warp, "overwrites", at)
+            other = happens_before.party("writer", line, warp, other_member, at)
+            self._findings.report(
+                races.SHARED_RACE,
+                access.statement,
+                summary=f"{found} overwrites {found.place}, which {other} writes",
+                rule=f"The two warps have not synchronized. {EQUAL}",
+                fix=ONE_STORE,
+                accesses=(found, other),
+                severity="advice",
+                cause=causes.EQUAL_STORES,
+            )
+            reported = True
+        return reported
 
     def _excuse(
         self, access: AsyncOperation, accesses: ThreadAccesses | StrongStores, line: int, *, loads: bool

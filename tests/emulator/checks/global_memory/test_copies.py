@@ -301,23 +301,30 @@ def test_two_warps_store_the_same_bytes(schedule: Any, wait: str) -> None:
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_strong_stores_of_what_is_there(schedule: Any) -> None:
-    """As weak ones, they do not race with a weak store of the same bytes by another warp."""
+    """As with weak ones, it is advice beside a weak store of the same bytes by another warp, first or second."""
     body = ".reg .b32 %t; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;"
-    for value, wanted in (("1", set()), ("2", {"global-race"})):
-        stores = f"@%p st.global.u32 [%out0], 1; @!%p st.relaxed.gpu.global.u32 [%out0], {value}; ret;"
-        report, _ = launch(body + stores, [np.zeros(4, np.uint32)], block=64, schedule=schedule)
-        assert set(errors(report)) == wanted, report.summary()
+    body += ".shared .align 4 .b32 word;"
+    for value, wanted in (("1", "advice"), ("2", "error")):
+        for weak, strong in (("@%p", "@!%p"), ("@!%p", "@%p")):
+            for space, place in (("global", "%out0"), ("shared", "word")):
+                first = f"{weak} st.{space}.u32 [{place}], 1;"
+                second = f"{strong} st.relaxed.gpu.{space}.u32 [{place}], {value};"
+                report, _ = launch(
+                    body + first + second + "ret;", [np.zeros(4, np.uint32)], block=64, schedule=schedule
+                )
+                found = {(each.code, each.severity) for each in report.findings}
+                assert found == {(f"{space}-race", wanted)}, report.summary()
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_two_stores_of_the_same_bytes(schedule: Any) -> None:
-    """Advice if two instructions store them, an error for other bytes, nothing if all warps execute one store."""
+    """Advice, whether two instructions store them or one; an error for other bytes."""
     body = ".reg .b32 %t; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;"
     one, two = (f"{{}} st.global.v2.u32 [%out0+8], {{{{{value}, 7}}}};" for value in (3, 4))
     for stores, wanted in (
         (one.format("@%p") + one.format("@!%p"), ["advice"]),
         (one.format("@%p") + two.format("@!%p"), ["error"]),
-        (one.format(""), []),
+        (one.format(""), ["advice"]),
     ):
         report, _ = launch(body + stores + "ret;", [np.zeros(4, np.uint32)], block=64, schedule=schedule)
         assert [(each.code, each.severity) for each in report.findings] == [("global-race", each) for each in wanted]

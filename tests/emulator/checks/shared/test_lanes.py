@@ -17,7 +17,7 @@ START = """\
     .shared .align 8 .b64 bar;
     .reg .b32 %t, %x, %y, %own, %next, %n;
     .reg .b64 %in, %at;
-    .reg .pred %p, %first, %done;
+    .reg .pred %p, %first, %zeros, %done;
     mov.u64 %in, %out0;
     mov.u32 %t, %tid.x;
     setp.eq.u32 %first, %t, 0;
@@ -32,10 +32,11 @@ START = """\
     shl.b64 %at, %at, 4;
     add.u64 %at, %at, %in;
     mov.u32 %x, 0;
-    st.shared.b32 [%own], %x;
-    st.shared.b32 [%own+128], %x;
-    st.shared.b32 [%own+256], %x;
-    st.shared.b32 [%own+384], %x;
+    setp.lt.u32 %zeros, %t, 32;
+    @%zeros st.shared.b32 [%own], %x;
+    @%zeros st.shared.b32 [%own+128], %x;
+    @%zeros st.shared.b32 [%own+256], %x;
+    @%zeros st.shared.b32 [%own+384], %x;
     @%first mbarrier.init.shared.b64 [bar], 1;
     fence.proxy.async;
     bar.sync 0;
