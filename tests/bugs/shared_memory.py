@@ -347,6 +347,35 @@ ROUND:
 """,
     ),
     Bug(
+        name="consumers-store-the-same-tile",
+        source=REBUILT,
+        what="the compiler duplicates a consumer: both warps store the tile for the epilogue, equal bytes",
+        code="shared-race",
+        severity="advice",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 tile[128];
+    .reg .b32 %own;
+    shl.b32 %own, %lane, 2;
+    mov.u32 %r0, tile;
+    add.u32 %own, %own, %r0;
+    mad.lo.u32 %r1, %lane, 77, 5;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra SECOND;
+    st.shared.u32 [%own], %r1; // <--
+    bra STORED;
+SECOND:
+-    st.shared.u32 [%own], %r1; // <--
+STORED:
+    bar.sync 0;
+    xor.b32 %r2, %own, 4;
+    ld.shared.u32 %r3, [%r2];
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r3;
+""",
+    ),
+    Bug(
         name="double-buffer-with-one-buffer",
         source=REBUILT,
         what="the loop has one barrier a round, which is enough for two buffers; its index is always 0",

@@ -23,7 +23,7 @@ BODY = """.shared .b32 word; .reg .u32 %t, %x; .reg .pred %p; .reg .b64 %o;
     .loc 1 0 0
     bar.sync 0;
     ld.shared.u32 %x, [word];
-    st.global.u32 [%o], %x;
+    @%p st.global.u32 [%o], %x;
     ret;
     """
 FILES = """.file 1 "/home/me/tile.cu"

@@ -16,7 +16,9 @@ SCHEDULES: list[Any] = ["eager", "late", "random"]
 BUDGET = """
     .reg .pred %p; .reg .u32 %t, %x; .reg .b64 %at;
     mov.u32 %t, %tid.x;
-    mad.wide.u32 %at, %t, 4, %out0;
+    mov.u32 %x, %ctaid.x;
+    mad.lo.u32 %x, %x, 256, %t;
+    mad.wide.u32 %at, %x, 4, %out0;
     mov.u32 %x, 1;
     setp.ge.u32 %p, %t, 128;
     @%p bra.uni consume;
@@ -32,7 +34,7 @@ BUDGET = """
 
 def budget(given: int, taken: int | str, directives: str = ".maxnreg 128", **options: Any) -> Any:
     body = BUDGET.replace("GIVEN", str(given)).replace("TAKEN", str(taken))
-    return launch(body, [poisoned(256)], block=256, grid=2, directives=directives, **options)
+    return launch(body, [poisoned(512)], block=256, grid=2, directives=directives, **options)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -18,14 +18,17 @@ RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
 
 
 def allocations(body: str, **options: Any) -> Any:
-    """One warp runs a body that begins with no columns; %r0.. hold what it reads."""
-    head = """.shared .align 4 .b32 slot[8]; .reg .b32 %r<16>; .reg .b32 %z, %x; .reg .pred %p;\n"""
+    """One warp runs a body that begins with no columns; %r0.. hold what it reads, in each CTA the same."""
+    head = """.shared .align 4 .b32 slot[8]; .reg .b32 %r<16>; .reg .b32 %z, %x; .reg .pred %p, %zero;
+    mov.u32 %x, %ctaid.x; setp.eq.u32 %zero, %x, 0;\n"""
     report, (found,) = launch(head + body + "ret;", [poisoned(8)], **options)
     return report, found.tolist()
 
 
 def read(*slots: int) -> str:
-    return "".join(f"ld.shared.b32 %r{i}, [slot+{4 * i}]; st.global.u32 [%out0+{4 * i}], %r{i};\n" for i in slots)
+    return "".join(
+        f"ld.shared.b32 %r{i}, [slot+{4 * i}]; @%zero st.global.u32 [%out0+{4 * i}], %r{i};\n" for i in slots
+    )
 
 
 def test_allocations_are_disjoint_and_used_again() -> None:

@@ -606,6 +606,7 @@ SIXTEEN = """
     shl.b32 %x, %x, 2;
     add.u32 %to, %to, %x;
     ld.shared.u32 %x, [%to];
+    mov.u32 %r, %ctaid.x;
     mad.lo.u32 %r, %r, 256, %t;
     mad.wide.u32 %at, %r, 4, %out;
     st.global.u32 [%at], %x;
@@ -621,7 +622,7 @@ def test_sixteen_ctas_send_to_all(rows: int, status: str, schedule: Any) -> None
     emulator = Emulator(schedule=schedule, multiprocessors=16)
     values = np.random.default_rng(2).integers(0, 2**32, (16, 16), dtype=np.uint32)
     tensormap = TensorMap.tiled("u32", emulator.array(values), (16, 16), (64,), (16, 1))
-    out = emulator.array(np.full((16, 256), 0xCDCDCDCD, np.uint32))
+    out = emulator.array(np.full((32, 256), 0xCDCDCDCD, np.uint32))
     text = module(SIXTEEN.replace("BYTES", str(64 * rows)), ".param .align 64 .b8 map[128], .param .u64 out")
     # Two clusters, one after the other in the same places.
     report = emulator.launch(Kernel.from_ptx(text), 32, 256, [tensormap.encode(), out], cluster=16)

@@ -108,7 +108,7 @@ def test_a_store_needs_no_bytes_for_what_is_outside(filled: int, expected: list[
     """The tensor has 60 bytes of the box's rows of 80, and 2 of its 4 rows: the others are edges, or padding."""
     emulator = Emulator()
     tensormap = TensorMap.tiled("u8", emulator.empty(160, np.uint8), (60 + first, 2), (80,), (80, 4), swizzle="none")
-    fill = "".join(f"st.shared.u32 [buffer+{80 * row + at}], 7;" for row in range(2) for at in range(0, filled, 4))
+    fill = "".join(f"@!%p st.shared.u32 [buffer+{80 * row + at}], 7;" for row in range(2) for at in range(0, filled, 4))
     edit = (STORE[STORE.index("fill:") : STORE.index("fence.proxy")], fill)
     report, _ = store(tensormap.encode(), (first, 0), np.zeros(1, np.uint8), emulator, edit=edit)
     assert codes(report) == expected, report.summary()
