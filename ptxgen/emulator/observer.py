@@ -150,6 +150,11 @@ class Observer:
     def lane_groups_converge(self, warp: int, groups: Sequence[int]) -> None:
         """Only lanes of these groups (bits) of a warp synchronize, those of each with each other."""
 
+    def shuffle_undefined(
+        self, warps: NDArray[np.int64], lanes: Lanes, sources: NDArray[np.int64], statement: Instruction
+    ) -> None:
+        """These lanes of warps get the value of a lane of `sources` (warps, 32) that does not take part."""
+
     def registers_set(self, warp: int, statement: Instruction, count: int) -> None:
         """A warp has executed setmaxnreg: each of its threads has so many registers now."""
 

@@ -403,4 +403,99 @@ R:
 E:
 """,
     ),
+    Bug(
+        name="shuffle-in-a-partial-warp",
+        source="flashinfer-ai/flashinfer#3880",
+        what="a reduction of 48 threads shuffles with the full mask: in the last warp 16 lanes do not exist",
+        code="shuffle-source",
+        block=48,
+        ptx="""
+    mul.wide.u32 %rd0, %warp, 4;
+    add.u64 %rd0, %rd0, %data;
++    setp.lt.u32 %p0, %warp, 1;
+    add.u32 %r0, %thread, 1;
+    shfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffffffff; // <--
++    selp.u32 %r1, %r1, 0, %p0;
+    add.u32 %r0, %r0, %r1;
+    shfl.sync.bfly.b32 %r1, %r0, 8, 31, 0xffffffff;
+    add.u32 %r0, %r0, %r1;
+    @%lane0 st.global.u32 [%rd0], %r0;
+""",
+    ),
+    Bug(
+        name="shuffle-with-the-ballot-of-a-branch",
+        source="NVIDIA/cuda-samples#398",
+        what="the last step of a reduction has as many lanes as there are warps, but shuffles from 16 lanes away",
+        code="shuffle-source",
+        ptx="""
+    setp.lt.u32 %p0, %thread, 4;
+    vote.sync.ballot.b32 %r0, %p0, 0xffffffff;
+    @!%p0 bra END;
+    add.u32 %r1, %lane, 1;
+-    shfl.sync.down.b32 %r2, %r1, 16, 31, %r0; // <--
+-    add.u32 %r1, %r1, %r2;
+    shfl.sync.down.b32 %r2, %r1, 2, 0x1c03, %r0;
+    add.u32 %r1, %r1, %r2;
+    shfl.sync.down.b32 %r2, %r1, 1, 0x1c03, %r0;
+    add.u32 %r1, %r1, %r2;
+    @%thread0 st.global.u32 [%data], %r1;
+END:
+""",
+    ),
+    Bug(
+        name="shuffle-from-outside-the-mask",
+        source=REBUILT,
+        what="half a warp exchanges values in a branch, with a distance that reaches the other half",
+        code="shuffle-source",
+        block=32,
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    setp.ge.u32 %p0, %lane, 16;
+    @%p0 bra JOIN;
+    add.u32 %r0, %lane, 1;
+-    shfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffff; // <--
++    shfl.sync.bfly.b32 %r1, %r0, 8, 31, 0xffff;
+    add.u32 %r0, %r0, %r1;
+    st.global.u32 [%rd0], %r0;
+JOIN:
+""",
+    ),
+    Bug(
+        name="shuffle-from-a-lane-that-has-exited",
+        source=REBUILT,
+        what="threads past the end of the array return early, and the others still add up their registers",
+        code="shuffle-source",
+        block=32,
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    add.u32 %r0, %lane, 1;
+    setp.ge.u32 %p0, %lane, 20;
+-    @%p0 bra END;
++    selp.u32 %r0, 0, %r0, %p0;
+    shfl.sync.down.b32 %r1, %r0, 16, 31, 0xffffffff; // <--
+    add.u32 %r0, %r0, %r1;
+    @%p0 bra END;
+    st.global.u32 [%rd0], %r0;
+END:
+""",
+    ),
+    Bug(
+        name="leader-has-exited",
+        source=REBUILT,
+        what="the value of lane 0 is broadcast to the warp after lane 0 has left",
+        code="shuffle-source",
+        block=32,
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    mov.u32 %r0, 7;
+-    @%lane0 bra END;
+    shfl.sync.idx.b32 %r1, %r0, 0, 31, 0xffffffff; // <--
++    @%lane0 bra END;
+    st.global.u32 [%rd0], %r1;
+END:
+""",
+    ),
 ]

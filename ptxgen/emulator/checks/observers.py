@@ -36,6 +36,7 @@ from ptxgen.emulator.checks.shared.generic_copies import GenericCopies
 from ptxgen.emulator.checks.shared.instructions import SharedInstructions
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.checks.shared.operand_regions import OperandRegions
+from ptxgen.emulator.checks.shuffles import Shuffles
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor.fences import TensorFences
 from ptxgen.emulator.checks.tensor.order import TensorOrder
@@ -112,6 +113,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         LaneStores(findings),
         OperandRegions(machine.shared_names.parts, findings),
         DuplicateCopies(findings),
+        Shuffles(machine.live, machine.present, findings),
         LocalAccesses(machine.stack.memory, findings),
         StrongInstructions(strong),
         WarpgroupRegisters(machine.warps_per_cta, machine.present, findings),

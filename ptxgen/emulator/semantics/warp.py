@@ -16,6 +16,7 @@ from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Blocking, Passing
 from ptxgen.emulator.state.convergence import Arrays, Compute, Wait, bits_of, flags_of
 from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.perturbation import shuffled_by
 from ptxgen.instr import barrier, warp
 from ptxgen.instr.model.types import TYPES
 
@@ -46,8 +47,8 @@ def _together(
 ) -> Blocking:
     """A blocking instruction at which the lanes of a mask converge: `compute` makes results of their `sources`.
 
-    The `writers` write them. `converged` is called with the warps whose lanes have converged, these lanes, and their
-    masks.
+    The `writers` write them; the last may have no result where all lanes of a warp converge. `converged` is called with
+    the warps whose lanes have converged, these lanes, and their masks.
     """
     mask = binder.source(op.mask, "u32")
     name, signature = op.form.opcode, op.opcode_text
@@ -56,7 +57,7 @@ def _together(
         return Wait(name, index)
 
     def write(g: Group, results: Arrays) -> None:
-        for writer, result in zip(writers, results, strict=True):
+        for writer, result in zip(writers, results, strict=False):
             if writer is not None:
                 writer(g, result)
 
@@ -188,13 +189,15 @@ def elect(op: warp.elect, binder: Binder, statement: syntax.Instruction) -> Bloc
     return _together(op, binder, statement, (), (d, p), compute)
 
 
-def _shuffled(mode: str) -> Callable[[Arrays], Arrays]:
-    """The manual's algorithm: segments of lanes by the mask in bits 8-12 of c, clamped by its bits 0-4."""
+def _sources(mode: str) -> Callable[[Arrays], Arrays]:
+    """The manual's algorithm: segments of lanes by the mask in bits 8-12 of c, clamped by its bits 0-4.
+
+    From b and c to the lane that gives each lane its value, and whether it is in its segment.
+    """
     lane = _LANES.astype(np.int64)
 
     def compute(operands: Arrays) -> Arrays:
-        values, *rest = operands
-        offset, control = (each.astype(np.int64) for each in rest)
+        offset, control = (each.astype(np.int64) for each in operands)
         offset, clamp, segment = offset & 31, control & 31, control >> 8 & 31
         highest = (lane & segment) | (clamp & ~segment)
         if mode == "up":
@@ -202,10 +205,19 @@ def _shuffled(mode: str) -> Callable[[Arrays], Arrays]:
         else:
             wanted = {"down": lane + offset, "bfly": lane ^ offset, "idx": (lane & segment) | (offset & ~segment)}[mode]
             inside = wanted <= highest
-        chosen = np.where(inside, wanted, lane)
-        return [np.take_along_axis(values, chosen, axis=1), inside]
+        return [np.where(inside, wanted, lane), inside]
 
     return compute
+
+
+def _exchanged(active: _Flags, masks: _Masks, values: NDArray[Any], chosen: NDArray[np.int64]) -> Arrays:
+    """The values of the chosen lanes and, unless the whole warp takes part, the lanes whose values are undefined."""
+    chosen = np.broadcast_to(chosen, active.shape)
+    results: Arrays = [np.take_along_axis(values, chosen, axis=1)]
+    if masks.ndim:
+        takes_part = np.take_along_axis(active, chosen, axis=1) & (masks >> chosen.astype(np.uint32) & 1 != 0)
+        results.append(np.where(takes_part, -1, chosen))
+    return results
 
 
 def _shuffle_operands(
@@ -219,29 +231,62 @@ def _shuffle_operands(
 @semantics(warp.shfl, kind="blocking")
 def shuffle(op: warp.shfl, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """The value of a lane that does not participate is undefined; here it is the value of that lane's register."""
-    sources, writers = _shuffle_operands(op, binder)
-    shuffled = _shuffled(op.mode)
-    if writers[1] is None and all(isinstance(each, syntax.Immediate | syntax.Expression) for each in (op.b, op.c)):
+    (a, *control), (d, p) = _shuffle_operands(op, binder)
+    assert d is not None
+    undefined = _undefined(d, statement)
+    chosen_by = _sources(op.mode)
+    if p is None and all(isinstance(each, syntax.Immediate | syntax.Expression) for each in (op.b, op.c)):
         # Constants choose the same lanes each time.
-        control = [np.full((1, 32), constant(operand, TYPES["u32"])) for operand in (op.b, op.c)]
-        chosen = binder.lanes = shuffled([_LANES[None].astype(np.int64), *control])[0][0]
-        return _together(
-            op, binder, statement, sources[:1], writers[:1], lambda active, masks, operands: [operands[0][:, chosen]]
-        )
-    return _together(op, binder, statement, sources, writers, lambda active, masks, operands: shuffled(operands))
+        constants = [np.full((1, 32), constant(operand, TYPES["u32"])) for operand in (op.b, op.c)]
+        chosen = binder.lanes = chosen_by(constants)[0][0]
+
+        def choose(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
+            if not masks.ndim:
+                return [operands[0][:, chosen]]
+            return _exchanged(active, masks, operands[0], chosen)
+
+        return _together(op, binder, statement, [a], [d, undefined], choose)
+
+    def compute(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
+        chosen, inside = chosen_by(operands[1:])
+        value, *undefined = _exchanged(active, masks, operands[0], chosen)
+        return [value, inside, *undefined]
+
+    return _together(op, binder, statement, [a, *control], [d, p, undefined], compute)
+
+
+def _undefined(write: Writer, statement: syntax.Instruction) -> Writer:
+    """What follows the result of a shuffle: the lanes from which lanes have got an undefined value, -1 for the others.
+
+    A rerun puts other values there.
+    """
+    source = shuffled_by(statement)
+
+    def mark(g: Group, sources: NDArray[np.int64]) -> None:
+        wrong = g.active & (sources >= 0)
+        part, machine = g.narrowed(wrong), g.machine
+        if part is None:
+            return
+        machine.events.shuffle_undefined(g.indices, wrong, sources, statement)
+        if machine.perturbation is not None and source in machine.perturbation.sources:
+            values = np.zeros((part.size, 32), np.uint32)
+            machine.perturbation.fill(values)
+            write(part, values)
+
+    return mark
 
 
 @semantics(warp.shfl_without_sync)
 def shuffle_active(
     op: warp.shfl_without_sync, binder: Binder, statement: syntax.Instruction
 ) -> Callable[[Group], None]:
-    sources, (d, p) = _shuffle_operands(op, binder)
-    shuffled = _shuffled(op.mode)
+    (a, *control), (d, p) = _shuffle_operands(op, binder)
+    chosen_by = _sources(op.mode)
 
     def run(g: Group) -> None:
-        value, inside = shuffled([g.full(source(g)) for source in sources])
+        chosen, inside = chosen_by([g.full(each(g)) for each in control])
         assert d is not None
-        d(g, value)
+        d(g, np.take_along_axis(g.full(a(g)), chosen, axis=1))
         if p is not None:
             p(g, inside)
 

@@ -12,10 +12,16 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.shared_memory import SharedMemory
+from ptxgen.syntax import Statement
 
 #: Granules of shared memory that each asynchronous operation, by number, accesses at a wrong time: (CTA slot, units of
 #: 16 bytes).
 AccessedGranules = dict[int, list[tuple[int, NDArray[np.int64]]]]
+
+
+def shuffled_by(statement: Statement) -> str:
+    """The source that stands for undefined values of a shuffle."""
+    return f"shuffle of line {statement.line}"
 
 
 @dataclass(frozen=True)

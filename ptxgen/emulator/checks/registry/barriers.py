@@ -133,6 +133,21 @@ WARP_MASK = _check(
     twin="emulator/semantics/test_warp.py::test_lanes_that_the_mask_does_not_name",
 )
 
+SHUFFLE_SOURCE = _check(
+    code="shuffle-source",
+    title="undefined shuffle",
+    section="9.7.9.6",
+    rule="Results must not depend on a value that shfl.sync takes from a lane that is not in the mask, has exited or "
+    "does not exist.",
+    why="The value is undefined. It is reported where a rerun with other values there changes what the launch does; "
+    "reductions that shuffle past the last lane and drop the value are not reported.",
+    fix="let the source lane execute the shuffle and name it in the mask, or discard the value (selp, or bound the "
+    "source lane by c)",
+    example="@%low shfl.sync.bfly.b32 %other, %sum, 16, 31, 0x0000ffff;      // fixed: 8 instead of 16",
+    fires="bugs/test_bugs.py::test_bug_is_reported[shuffle-from-outside-the-mask-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[shuffle-from-outside-the-mask-eager]",
+)
+
 SETMAXNREG_DIRECTION = _check(
     code="setmaxnreg-direction",
     title="setmaxnreg in the wrong direction",

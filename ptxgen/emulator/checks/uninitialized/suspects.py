@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ptxgen.device.report import Finding
+from ptxgen.device.report import Finding, Severity
 from ptxgen.emulator.checks.causes import Cause
 
-#: What is read: a register, by its number in `Machine.registers`, or the memory "tensor" or "local".
+#: What is read: a register, by its number in `Machine.registers`, the memory "tensor" or "local", or the value that a
+#: shuffle takes from a lane that takes no part (`perturbation.shuffled_by`).
 Source = int | str
 #: What a rerun with perturbed memory has shown: nothing changes; memory does, but only where what was read is copied;
 #: something else does.
@@ -34,6 +35,7 @@ class _Suspect:
     finding: Finding
     plain: bool
     cause: Cause
+    copied: Severity
 
 
 class Suspects:
@@ -45,13 +47,16 @@ class Suspects:
         #: Whether anything made of a register has gone elsewhere (`taint`).
         self.registers_may_matter = False
 
-    def report(self, source: Source, finding: Finding, *, plain: bool, cause: Cause = None) -> None:
+    def report(
+        self, source: Source, finding: Finding, *, plain: bool, cause: Cause = None, copied: Severity = "advice"
+    ) -> None:
         """A read, as the finding that it would be (`Check.finding`).
 
-        `plain` ones are advice where no rerun has shown whether anything depends on them.
+        `plain` ones are advice where no rerun has shown whether anything depends on them; `copied` is the severity
+        where the value is only copied to memory.
         """
         if len(self._kept) < _LIMIT or source not in self.sources:
-            self._kept.setdefault((finding.summary, finding.line), _Suspect(source, finding, plain, cause))
+            self._kept.setdefault((finding.summary, finding.line), _Suspect(source, finding, plain, cause, copied))
         self.sources |= {source}
 
     def settled(self, verdicts: Mapping[Source, Verdict], *, failed: bool) -> Iterator[tuple[Finding, Cause]]:
@@ -64,6 +69,6 @@ class Suspects:
             if verdict == "used":
                 yield noted(each.finding, _USED), each.cause
             elif verdict == "copied":
-                yield replace(noted(each.finding, _COPIED), severity="advice"), each.cause
+                yield replace(noted(each.finding, _COPIED), severity=each.copied), each.cause
             elif verdict is None and (each.plain or failed):
                 yield replace(each.finding, severity="advice"), each.cause
