@@ -50,6 +50,21 @@ FINISHED:
     mbarrier.try_wait.parity.shared.b64 %done, [done], 0;
     @!%done bra FINISHED;
 """
+#: What follows the stores of the scale factors at %r1 and %r3.
+SCALED = (
+    """
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    @!%thread0 bra WAIT;
+    tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%tmem], %desc_a, %desc_b, %idesc, [%r1], [%r3], 0; // <--
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
+WAIT:
+"""
+    + WAIT
+    + END
+)
 
 BUGS = [
     Bug(
@@ -144,6 +159,68 @@ WAIT:
 """
         + WAIT
         + END,
+    ),
+    Bug(
+        name="scales-overlap-each-other",
+        source=REBUILT,
+        what="the scale factors of A take a column for each 32 rows, and those of B begin in the last of them",
+        code="tmem-overlap",
+        target="sm_100a",
+        ptx=BEGIN
+        + """
+    mov.b32 %idesc, 0x8880000;
+    add.u32 %r1, %tmem, 32;
+    add.u32 %r2, %row, 32;
+-    add.u32 %r3, %r1, 3;
++    add.u32 %r3, %r1, 4;
+    mov.b32 %r4, 0x7F7F7F7F;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r2], {%r4, %r4, %r4, %r4, %r4, %r4, %r4, %r4};
+"""
+        + SCALED,
+    ),
+    Bug(
+        name="scales-of-b-over-those-of-a",
+        source=REBUILT,
+        what="both scale factors are stored to the same columns: those of B replace those of A",
+        code="tmem-overlap",
+        target="sm_100a",
+        ptx=BEGIN
+        + """
+    mov.b32 %idesc, 0x8880000;
+    add.u32 %r1, %tmem, 32;
+    add.u32 %r2, %row, 32;
+    mov.b32 %r4, 0x7F7F7F7F;
+    tcgen05.st.sync.aligned.32x32b.x4.b32 [%r2], {%r4, %r4, %r4, %r4};
+    tcgen05.wait::st.sync.aligned;
+    mov.u32 %r3, %r1;
++    add.u32 %r3, %r3, 4;
++    add.u32 %r2, %r2, 4;
+    mov.b32 %r4, 0x80808080;
+    tcgen05.st.sync.aligned.32x32b.x1.b32 [%r2], {%r4};
+"""
+        + SCALED,
+    ),
+    Bug(
+        name="scales-overlap-a",
+        source=REBUILT,
+        what="A is in tensor memory, and the scale factors of A begin in its last column",
+        code="tmem-overlap",
+        target="sm_100a",
+        ptx=BEGIN
+        + """
+    mov.b32 %idesc, 0x8880000;
+-    add.u32 %r1, %tmem, 39;
++    add.u32 %r1, %tmem, 40;
+    add.u32 %r3, %r1, 4;
+    add.u32 %r2, %row, 32;
+    mov.b32 %r5, 0;
+    mov.b32 %r4, 0x7F7F7F7F;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r2], {%r5, %r5, %r5, %r5, %r5, %r5, %r5, %r5};
+    add.u32 %r2, %r2, 8;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r2], {%r4, %r4, %r4, %r4, %r4, %r4, %r4, %r4};
+    add.u32 %r2, %tmem, 32;
+"""
+        + SCALED.replace("[%tmem], %desc_a", "[%tmem], [%r2]"),
     ),
     Bug(
         name="aliased-columns-stored-while-read",

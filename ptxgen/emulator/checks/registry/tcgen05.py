@@ -197,9 +197,11 @@ TMEM_OVERLAP = _check(
     code="tmem-overlap",
     title="operands overlap in TMEM",
     section="9.7.16.10",
-    rule="The accumulator of an MMA must not overlap its scale factors, its A or its metadata in tensor memory.",
-    why="The MMA writes D over operands that it, or the next MMA of the loop, still reads. The address of one of them "
-    "is wrong, or its shape: scale factors take a column for each 32 rows, in all four quarters of the lanes.",
+    rule="The accumulator of an MMA, its scale factors, its A and its metadata must not overlap in tensor memory.",
+    why="The MMA writes D over operands that it, or the next MMA of the loop, still reads, or reads as one operand "
+    "what was put there as another. The address of one of them is wrong, or its shape: scale factors take a column for "
+    "each 32 rows, in all four quarters of the lanes. Scale factors of A and B may share an address if they are the "
+    "same (all of them one, say).",
     fix="allocate columns of their own to D, A and each scale factor",
     example="add.u32 %scales, %d, 24;      // D has 32 columns; fixed: 32",
     fires="bugs/test_bugs.py::test_bug_is_reported[scales-overlap-the-accumulator-eager]",
