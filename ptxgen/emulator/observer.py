@@ -402,6 +402,11 @@ class Observer:
     def pair_allocates(self, warp: int, peer: int, statement: Instruction) -> None:
         """A warp requests columns of tensor memory in both CTAs of its pair; `peer` is the slot of the other one."""
 
+    def pair_frees(self, warp: int, peer: int, columns: range, statement: Statement) -> None:
+        """A warp frees columns in its pair of CTAs, before they are `tensor_freed` in its own; a warp of the other CTA,
+        in slot `peer`, has to do the same.
+        """
+
     def tensor_freed(self, warp: int, slot: int, columns: range, statement: Statement) -> None:
         """A warp frees columns of tensor memory."""
 

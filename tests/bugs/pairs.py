@@ -5,7 +5,120 @@ from __future__ import annotations
 from tests.bugs.bug import REBUILT, Bug
 from tests.bugs.clusters import PAIR, PAIR_END
 
+#: A two-CTA MMA by the leader on operands of zeros; both CTAs wait for it and load their half of D.
+MULTIPLY_AND_LOAD = """
+    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
+    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    fence.proxy.async.shared::cta;
+    mov.u32 %r0, ready;
+    mapa.shared::cluster.u32 %r1, %r0, 0;
+    @%thread0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];
+    @!%leader bra WAIT;
+    @!%warp0 bra WAIT;
+READY:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [ready], 0;
+    @!%done bra READY;
+    mov.b16 %rs0, 3;
+    @!%thread0 bra WAIT;
+    tcgen05.mma.cta_group::2.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 0;
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %rs0;
+WAIT:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [done], 0;
+    @!%done bra WAIT;
+    tcgen05.fence::after_thread_sync;
+    shl.b32 %r2, %warp, 21;
+    add.u32 %r2, %r2, %tmem;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r2]; // <--
+    tcgen05.wait::ld.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+"""
+DEALLOC = """
+    tcgen05.fence::after_thread_sync;
+    @%warp0 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %tmem, 64; // <--
+"""
+
 BUGS = [
+    Bug(
+        name="pair-frees-behind-a-barrier-of-its-cta",
+        source=REBUILT,
+        what="bar.sync in place of barrier.cluster before the two-CTA dealloc: the peer may still load its half",
+        code="tmem-freed-in-use",
+        grid=2,
+        cluster=2,
+        target="sm_100a",
+        seeds=(0, 1, 2),
+        ptx=PAIR.replace("COUNT", "2")
+        + MULTIPLY_AND_LOAD
+        + """
+-    bar.sync 0;
++    barrier.cluster.arrive.aligned;
++    barrier.cluster.wait.aligned;
+"""
+        + DEALLOC,
+    ),
+    Bug(
+        name="pair-frees-when-its-peer-has-arrived",
+        source=REBUILT,
+        what="the peer CTA arrives at the mbarrier that the dealloc waits for before it has loaded its half",
+        code="tmem-freed-in-use",
+        also=("cta-exit",),
+        grid=2,
+        cluster=2,
+        target="sm_100a",
+        seeds=(0, 1, 2),
+        ptx=PAIR.replace("COUNT", "2")
+        + """
+    .shared .align 8 .b64 free;
+    .reg .b32 %peer, %peer_free;
+    @%thread0 mbarrier.init.shared.b64 [free], 128;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    xor.b32 %peer, %rank, 1;
+    mov.u32 %peer_free, free;
+    mapa.shared::cluster.u32 %peer_free, %peer_free, %peer;
+-    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%peer_free];
+"""
+        + MULTIPLY_AND_LOAD
+        + """
++    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%peer_free];
+    bar.sync 0;
+FREE:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [free], 0;
+    @!%done bra FREE;
+"""
+        + DEALLOC,
+    ),
+    Bug(
+        name="leader-exits-before-its-peer-has-arrived",
+        source="sgl-project/sglang#32907",
+        what="a two-CTA kernel has no barrier at its end: the peer still arrives on an mbarrier of the exited leader",
+        code="cta-exit",
+        grid=2,
+        cluster=2,
+        target="sm_100a",
+        ptx=PAIR.replace("COUNT", "2")
+        + """
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [empty], 256;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+"""
+        + MULTIPLY_AND_LOAD.replace("// <--", "")
+        + """
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u32 %r4, empty;
+    mapa.shared::cluster.u32 %r4, %r4, 0;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4]; // <--
+"""
+        + DEALLOC.replace("// <--", "")
+        + """
++    barrier.cluster.arrive.aligned;
++    barrier.cluster.wait.aligned;
+""",
+    ),
     Bug(
         name="trampoline-arrives-for-its-cta-alone",
         source="NVIDIA/cutlass#3324",

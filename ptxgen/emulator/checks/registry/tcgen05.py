@@ -128,8 +128,10 @@ TMEM_FREED_IN_USE = _check(
     code="tmem-freed-in-use",
     title="TMEM freed while in use",
     section="9.7.16.7.1",
-    rule="tcgen05.dealloc must come after all operations that read or write the columns.",
-    why="The columns may belong to another CTA by then.",
+    rule="tcgen05.dealloc must come after all operations that read or write the columns, with .cta_group::2 in either "
+    "CTA of the pair.",
+    why="The columns may belong to another CTA by then. The manual says that both warps of the pair must synchronize "
+    "accesses to tensor memory before they free it; they may exit right after it (9.7.16.5).",
     fix="wait for the operation (commit and mbarrier, tcgen05.wait), synchronize the warps, then free; in a CTA pair "
     "with a barrier of both",
     example="tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];\n// fixed: tcgen05.wait::ld.sync.aligned; "

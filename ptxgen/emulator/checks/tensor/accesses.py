@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _BANDS = 8
 #: Bands that a warp reaches: those of its quarter of the lanes.
 _HALVES = 2
+#: Why an access of the peer CTA matters to a dealloc, and the fix.
+_FOR_BOTH = "tcgen05.dealloc.cta_group::2 frees the columns of both CTAs, and the two warps have not synchronized"
+_SYNCHRONIZE_PAIR = "barrier.cluster.arrive and .wait of the pair between the last load and the dealloc"
 
 
 def _named(columns: range) -> str:
@@ -95,6 +98,8 @@ class TensorAccesses(OrderListener, Observer):
         self._by_register = np.zeros(self.reader_clock.shape, np.bool_)
         #: The last tcgen05.ld of each columns by a warp in one of its intervals, the latest at the end.
         self._loads: dict[tuple[int, int], dict[range, Statement]] = {}
+        #: Columns of a slot that its peer CTA has freed for both, and the slot has not: who, and its instruction.
+        self._freed_by_peer: dict[int, list[tuple[range, int, Statement]]] = {}
         #: Conflicts with a warp's loads in flight, by columns: reported if the warp uses their values.
         self._suspects: dict[int, list[tuple[range, Callable[[], None]]]] = {}
 
@@ -108,6 +113,8 @@ class TensorAccesses(OrderListener, Observer):
         if self._suspects:
             for warp in self._happens_before.warps_of(slots).tolist():
                 self._suspects.pop(warp, None)
+        for slot in slots.tolist() if self._freed_by_peer else ():
+            self._freed_by_peer.pop(slot, None)
 
     def tensor_written(
         self, work: AsyncWork, slot: int, bands: list[int], columns: range, *, accumulates: bool = False
@@ -133,6 +140,8 @@ class TensorAccesses(OrderListener, Observer):
         slot = operation.slot if slot is None else slot
         observed = self._happens_before.observed[warp]
         span = slice(columns.start, columns.stop)
+        if self._freed_by_peer:
+            self._require_not_freed("writer", operation.statement, warp, slot, columns)
         if accumulates:
             self._require_written(warp, slot, bands, columns, "adds to", operation.statement)
         for number in np.unique(self.writer[slot, bands, span]):
@@ -292,8 +301,30 @@ class TensorAccesses(OrderListener, Observer):
         self._used = True
         self.core_reader[slot, bands, span] = operation.number
 
+    def pair_frees(self, warp: int, peer: int, columns: range, statement: Statement) -> None:
+        """The warps of both CTAs must synchronize their accesses before either frees (9.7.16.7.1): the loads of the
+        peer must happen before. Its MMAs are those of the pair.
+        """
+        free = self._findings.access("accessor", statement, warp, space="tensor", address=columns.start)
+        for reader, load, event in self._unordered_loads(warp, peer, range(_BANDS), columns):
+            if self._happens_before.ordered_by_relaxed_arrival(warp, reader, event.clock):
+                continue
+            used = self._access("reader", load, reader, peer, columns)
+            report = partial(self._freed_in_use, free, used, _FOR_BOTH, statement, fix=_SYNCHRONIZE_PAIR)
+            self._against_load(reader, columns, event, report)
+        self._freed_by_peer.setdefault(peer, []).append((columns, warp, statement))
+
+    def _require_not_freed(self, role: Role, statement: Statement, warp: int, slot: int, columns: range) -> None:
+        """Report an access to columns that the peer CTA has freed already."""
+        for freed, other, at in self._freed_by_peer.get(slot, ()):
+            if freed.start < columns.stop and columns.start < freed.stop:
+                free = self._findings.access("accessor", at, other, space="tensor", address=freed.start)
+                used = self._access(role, statement, warp, slot, columns)
+                self._freed_in_use(free, used, _FOR_BOTH, at, fix=_SYNCHRONIZE_PAIR)
+
     def tensor_freed(self, warp: int, slot: int, columns: range, statement: Statement) -> None:
         """All reads and writes of the columns must happen before."""
+        self._freed_by_peer.pop(slot, None)
         span, observed = slice(columns.start, columns.stop), self._happens_before.observed[warp]
         free = self._access("accessor", statement, warp, slot, columns)
         uses: dict[int, Role] = {int(number): "reader" for number in np.unique(self.core_reader[slot][:, span])}
@@ -315,13 +346,22 @@ class TensorAccesses(OrderListener, Observer):
         self.reader_clock[slot][..., span] = 0
         self._by_register[slot][..., span] = False
 
-    def _freed_in_use(self, free: Access, used: Access, rule: str, statement: Statement, cause: Cause = None) -> None:
+    def _freed_in_use(
+        self,
+        free: Access,
+        used: Access,
+        rule: str,
+        statement: Statement,
+        cause: Cause = None,
+        fix: str | None = None,
+    ) -> None:
         doing = "reading" if used.role == "reader" else "writing"
         self._findings.report(
             tcgen05.TMEM_FREED_IN_USE,
             statement,
             summary=f"{free} frees columns that {used} may still be {doing}",
             rule=rule,
+            fix=fix,
             accesses=(free, used),
             cause=cause,
         )
@@ -372,6 +412,8 @@ class TensorAccesses(OrderListener, Observer):
     def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
         slot, warp_id = divmod(warp, self._happens_before.warps)
         span = slice(columns.start, columns.stop)
+        if self._freed_by_peer:
+            self._require_not_freed("reader", statement, warp, slot, columns)
         writers = np.unique(self.writer[slot, bands, span])
         if writers[0] == 0:
             self._require_written(warp, slot, bands, columns, "reads", statement)

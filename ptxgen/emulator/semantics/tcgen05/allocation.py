@@ -109,6 +109,9 @@ def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) 
             column = place & 0xFFFF
             if warp not in machine.tensor.freeing:
                 machine.tensor.free(slot, place, size, statement, warp % machine.warps_per_cta)
+                for peer in pair:
+                    if peer != slot:
+                        machine.events.pair_frees(warp, peer, range(column, column + size), statement)
                 machine.events.tensor_freed(warp, slot, range(column, column + size), statement)
                 machine.effects += 1
                 machine.wake(("tmem", pair[0]))
