@@ -161,6 +161,71 @@ WAIT:
         + END,
     ),
     Bug(
+        name="next-mma-without-a-fence-after-the-wait",
+        source=REBUILT,
+        what="the epilogue has loaded the accumulator and arrived; the next tile's MMA follows the wait, no fence",
+        code="missing-tcgen05-fence",
+        severity="advice",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    .shared .align 8 .b64 free;
+    @%thread0 mbarrier.init.shared.b64 [free], 128;
+    bar.sync 0;
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + """
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%row];
+    tcgen05.wait::ld.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    mbarrier.arrive.shared.b64 _, [free];
+    @!%thread0 bra NEXT;
+FREE:
+    mbarrier.try_wait.parity.shared.b64 %done, [free], 0;
+    @!%done bra FREE;
++    tcgen05.fence::after_thread_sync;
+"""
+        + f"""
+    {MMA} // <--
+    {COMMIT}
+NEXT:
+    mbarrier.try_wait.parity.shared.b64 %done, [done], 1;
+    @!%done bra NEXT;
+"""
+        + END,
+    ),
+    Bug(
+        name="next-mma-behind-loads-without-a-fence",
+        source=REBUILT,
+        what="the same with bar.sync, where the warps that have loaded execute no fence before it",
+        code="missing-tcgen05-fence",
+        severity="advice",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + f"""
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r0}}, [%row];
+    tcgen05.wait::ld.sync.aligned;
++    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    @%thread0 {MMA} // <--
+    @%thread0 {COMMIT}
+NEXT:
+    mbarrier.try_wait.parity.shared.b64 %done, [done], 1;
+    @!%done bra NEXT;
+"""
+        + END,
+    ),
+    Bug(
         name="scales-overlap-each-other",
         source=REBUILT,
         what="the scale factors of A take a column for each 32 rows, and those of B begin in the last of them",

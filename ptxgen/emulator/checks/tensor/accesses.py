@@ -156,15 +156,10 @@ class TensorAccesses(OrderListener, Observer):
                 self._unfinished(
                     operation, earlier, columns, warp, slot, "writer", "writing", "tcgen05.wait::st of that store"
                 )
-        if self._fences.unfenced:
-            loaded = self.reader_clock[slot][..., span].max(axis=(1, 2), initial=0)
-            for warp_id in np.flatnonzero(loaded):
-                reader, latest = slot * self._happens_before.warps + int(warp_id), int(loaded[warp_id])
-                if reader != warp and (reader, latest) in self._fences.unfenced:
-                    at = self._load_of(reader, latest, columns)
-                    self._advise_fence_before(warp, reader, at, operation.what, operation.statement)
+        loaded = self._loaded_in(slot, bands, columns)
+        self._advise_fences_of_loads(operation, warp, slot, loaded, columns)
         reported = {warp}
-        for reader, load, event in self._unordered_loads(warp, slot, bands, columns):
+        for reader, load, event in self._unordered_loads(warp, slot, loaded, columns):
             reported.add(reader)
             writer = self._access("writer", operation.statement, warp, slot, columns)
             found = self._access("reader", load, reader, slot, columns)
@@ -185,6 +180,25 @@ class TensorAccesses(OrderListener, Observer):
             self._by_register[slot][..., span] = False
         self._used = True
         self.writer[slot, bands, span] = operation.number
+
+    def _advise_fences_of_loads(
+        self, operation: AsyncOperation, warp: int, slot: int, loaded: NDArray[np.int64], columns: range
+    ) -> None:
+        """Columns are overwritten that other warps have loaded and waited for: both sides of the synchronization need a
+        fence, and one missing is reported at a time.
+        """
+        for warp_id in np.flatnonzero(loaded).tolist():
+            reader, latest = slot * self._happens_before.warps + warp_id, int(loaded[warp_id])
+            if reader == warp or latest == PENDING:
+                continue
+            at, member = self._load_of(reader, latest, columns), reader % self._happens_before.members
+            if (reader, latest) in self._fences.unfenced:
+                self._advise_fence_before(warp, reader, at, operation.what, operation.statement)
+                continue
+            observed = self._happens_before.observed[warp].for_tensor_memory[member] >= latest
+            if observed and not self._fences.follows(warp, member, latest):
+                other = self._findings.access("reader", at, reader, space="tensor")
+                self._advise_fence_after(warp, other, operation.what, operation.statement)
 
     def _against_used_loads(
         self, operation: AsyncOperation, warp: int, slot: int, bands: Sequence[int], columns: range, reported: set[int]
@@ -253,13 +267,17 @@ class TensorAccesses(OrderListener, Observer):
     def _access(self, role: Role, statement: Statement | None, warp: int | None, slot: int, columns: range) -> Access:
         return self._findings.access(role, statement, warp, slot=slot, space="tensor", address=columns.start)
 
-    def _unordered_loads(
-        self, warp: int, slot: int, bands: Sequence[int], columns: range
-    ) -> Iterator[tuple[int, Statement | None, Event]]:
-        """(warp, its load, the event to wait for) of loads of a slot's cells that do not happen before `warp`."""
-        mine = self._quarters(bands)
+    def _loaded_in(self, slot: int, bands: Sequence[int], columns: range) -> NDArray[np.int64]:
+        """In which of its intervals each warp of a slot last loaded some of these cells, 0 for none."""
         clocks = self.reader_clock[slot][..., columns.start : columns.stop].max(axis=2, initial=0)
-        latest = np.where(mine, clocks, 0).max(axis=1, initial=0)
+        return np.where(self._quarters(bands), clocks, 0).max(axis=1, initial=0)
+
+    def _unordered_loads(
+        self, warp: int, slot: int, latest: NDArray[np.int64], columns: range
+    ) -> Iterator[tuple[int, Statement | None, Event]]:
+        """(warp, its load, the event to wait for) of the `latest` loads of a slot's cells that do not happen before
+        `warp`.
+        """
         for warp_id in np.flatnonzero(
             latest > self._happens_before.of_cta(slot, self._happens_before.observed[warp].for_tensor_memory)
         ):
@@ -306,7 +324,8 @@ class TensorAccesses(OrderListener, Observer):
         peer must happen before. Its MMAs are those of the pair.
         """
         free = self._findings.access("accessor", statement, warp, space="tensor", address=columns.start)
-        for reader, load, event in self._unordered_loads(warp, peer, range(_BANDS), columns):
+        loaded = self._loaded_in(peer, range(_BANDS), columns)
+        for reader, load, event in self._unordered_loads(warp, peer, loaded, columns):
             if self._happens_before.ordered_by_relaxed_arrival(warp, reader, event.clock):
                 continue
             used = self._access("reader", load, reader, peer, columns)
@@ -336,7 +355,8 @@ class TensorAccesses(OrderListener, Observer):
                 self._freed_in_use(
                     free, used, "The freeing warp has not waited for it", statement, earlier.cause_in_tensor_memory
                 )
-        for reader, load, event in self._unordered_loads(warp, slot, range(_BANDS), columns):
+        loaded = self._loaded_in(slot, range(_BANDS), columns)
+        for reader, load, event in self._unordered_loads(warp, slot, loaded, columns):
             used = self._access("reader", load, reader, slot, columns)
             self._against_load(
                 reader, columns, event, partial(self._freed_in_use, free, used, _unordered_load(event), statement)
@@ -468,19 +488,23 @@ class TensorAccesses(OrderListener, Observer):
     def _advise_fence(self, warp: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
         """Advice: the manual requires the fence (9.7.16.6.4), some kernels by CuTe and Triton leave it out."""
         if earlier.number not in self._fences.observed[warp]:
-            access = self._findings.access("accessor", statement, warp, space="tensor")
             other = self._findings.access("writer", earlier.statement, earlier.warp, space="tensor")
-            self._findings.report(
-                tcgen05.MISSING_TCGEN05_FENCE,
-                statement,
-                summary=f"no tcgen05.fence::after_thread_sync between the wait for {other} and {access}",
-                rule=f"This {what} relies on that wait",
-                fix="tcgen05.fence::after_thread_sync after the wait",
-                accesses=(access, other),
-                cause=_unfenced("after", statement, other),
-            )
+            self._advise_fence_after(warp, other, what, statement)
         if earlier.number in self._fences.unfenced and earlier.warp != warp:
             self._advise_fence_before(warp, earlier.warp, earlier.statement, what, statement)
+
+    def _advise_fence_after(self, warp: int, other: Access, what: str, statement: Statement) -> None:
+        """`warp` misses the fence, before its `statement`."""
+        access = self._findings.access("accessor", statement, warp, space="tensor")
+        self._findings.report(
+            tcgen05.MISSING_TCGEN05_FENCE,
+            statement,
+            summary=f"no tcgen05.fence::after_thread_sync between the wait for {other} and {access}",
+            rule=f"This {what} relies on that wait",
+            fix="tcgen05.fence::after_thread_sync after the wait",
+            accesses=(access, other),
+            cause=_unfenced("after", statement, other),
+        )
 
     def _advise_fence_before(
         self, warp: int, other: int | None, at: Statement | None, what: str, statement: Statement

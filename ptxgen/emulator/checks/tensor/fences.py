@@ -26,11 +26,14 @@ class TensorFences(OrderListener, Observer):
         self.unfenced: set[object] = set()
         #: Operations whose completion the warp's tcgen05 instructions may rely on.
         self.observed: list[set[int]] = [set() for _ in range(warps)]
+        #: By warp, the clocks of its cluster's warps whose loads its tcgen05 instructions may rely on.
+        self._clocks: dict[int, NDArray[np.int64]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for warp in (slots[:, None] * self._per_cta + np.arange(self._per_cta)).ravel().tolist():
             if self.observed[warp]:
                 self.observed[warp] = set()
+            self._clocks.pop(warp, None)
             if self._fresh or self._leaked:
                 self.before_thread_sync(warp)
 
@@ -56,6 +59,16 @@ class TensorFences(OrderListener, Observer):
         self._fresh.pop(warp, None)
         self.unfenced -= self._leaked.pop(warp, set())
 
-    def after_thread_sync(self, warp: int, operations: set[int]) -> None:
-        """tcgen05.fence::after_thread_sync: the warp's tcgen05 instructions come after all that happens before it."""
+    def after_thread_sync(self, warp: int, operations: set[int], clocks: NDArray[np.int64]) -> None:
+        """tcgen05.fence::after_thread_sync: the warp's tcgen05 instructions come after all that happens before it, the
+        completed `operations` and what other warps have loaded (`clocks`).
+        """
         self.observed[warp] = set(operations)
+        self._clocks[warp] = clocks.copy()
+
+    def follows(self, warp: int, member: int, clock: int) -> bool:
+        """Whether the warp has executed tcgen05.fence::after_thread_sync since it observed a load of another, `member`
+        of its cluster, in an interval.
+        """
+        clocks = self._clocks.get(warp)
+        return clocks is not None and bool(clocks[member] >= clock)

@@ -95,4 +95,5 @@ class TensorOrder(Observer):
                 self._happens_before.before_thread_sync(warp)
             else:
                 self._happens_before.after_thread_sync(warp, self._waits.unfenced.get(warp))
-                self._fences.after_thread_sync(warp, self._happens_before.observed[warp].operations)
+                observed = self._happens_before.observed[warp]
+                self._fences.after_thread_sync(warp, observed.operations, observed.for_tensor_memory)
