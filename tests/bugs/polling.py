@@ -521,4 +521,78 @@ Q:
 E:
 """,
     ),
+    Bug(
+        name="sense-read-after-the-arrival",
+        source=REBUILT,
+        what="a grid barrier arrives and then reads the sense, which the last CTA may have flipped in between",
+        code="deadlock",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=64,
+        grid=4,
+        ptx="""
+    mov.u32 %r9, 0;
+    mov.u32 %r1, %nctaid.x;
+    sub.u32 %r2, %r1, 1;
+ROUND:
+    bar.sync 0;
+    @!%thread0 bra NEXT;
++    ld.acquire.gpu.global.u32 %r4, [%data+4];
+    atom.acq_rel.gpu.global.add.u32 %r3, [%data], 1;
+-    ld.acquire.gpu.global.u32 %r4, [%data+4];
+    setp.eq.u32 %p0, %r3, %r2;
+    @%p0 bra LAST;
+POLL:
+    ld.acquire.gpu.global.u32 %r5, [%data+4]; // <--
+    setp.eq.u32 %p1, %r5, %r4; // <--
+    @%p1 bra POLL; // <--
+    bra NEXT;
+LAST:
+    st.relaxed.gpu.global.u32 [%data], 0;
+    add.u32 %r5, %r4, 1;
+    st.release.gpu.global.u32 [%data+4], %r5;
+NEXT:
+    bar.sync 0; // <--
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p1, %r9, 3;
+    @%p1 bra ROUND;
+""",
+    ),
+    Bug(
+        name="counter-reset-after-the-release",
+        source=REBUILT,
+        what="the last CTA at a grid barrier releases the others and then resets the counter: arrivals are lost",
+        code="deadlock",
+        schedules=("random",),
+        seeds=SEEDS,
+        block=64,
+        grid=4,
+        ptx="""
+    mov.u32 %r9, 0;
+    mov.u32 %r1, %nctaid.x;
+    sub.u32 %r2, %r1, 1;
+ROUND:
+    bar.sync 0;
+    @!%thread0 bra NEXT;
+    ld.acquire.gpu.global.u32 %r4, [%data+4];
+    atom.acq_rel.gpu.global.add.u32 %r3, [%data], 1;
+    setp.eq.u32 %p0, %r3, %r2;
+    @%p0 bra LAST;
+POLL:
+    ld.acquire.gpu.global.u32 %r5, [%data+4]; // <--
+    setp.eq.u32 %p1, %r5, %r4; // <--
+    @%p1 bra POLL; // <--
+    bra NEXT;
+LAST:
+    add.u32 %r5, %r4, 1;
++    st.relaxed.gpu.global.u32 [%data], 0;
+    st.release.gpu.global.u32 [%data+4], %r5;
+-    st.relaxed.gpu.global.u32 [%data], 0;
+NEXT:
+    bar.sync 0; // <--
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p1, %r9, 3;
+    @%p1 bra ROUND;
+""",
+    ),
 ]

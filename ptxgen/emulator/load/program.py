@@ -72,6 +72,8 @@ class Block:
     """Whether it has an instruction that requires all threads of the warp (.aligned, bar)."""
     strong: bool = False
     """Whether it has strong accesses."""
+    resumes: bool = False
+    """Whether it is the rest of a block after a strong access: others may run in between."""
     separable: bool = False
     """Whether lanes may run it separately, for the sake of its strong accesses: it does not require the whole warp,
     nor go on to what does, nor branch back, so that the first lanes wait for the others.
@@ -91,6 +93,10 @@ class Block:
         return self.targets if leaves else [self.following, *self.targets]
 
 
+#: Opcodes of accesses by which CTAs synchronize: strong loads and stores, and atomics of integers.
+_SYNCHRONIZES = re.compile(
+    r"^(?!.*\.shared)((atom|red)\..*\.[usb](32|64)$|(ld|st)\..*(volatile|relaxed|acquire|release|mmio))"
+)
 #: Opcodes of strong stores and atomics, such as give a lock back.
 _PUBLISHES = re.compile(r"^(atom|red)\b|^st\..*(volatile|relaxed|release|mmio)|^mbarrier\..*arrive")
 
@@ -346,13 +352,15 @@ class Program:
         names, recursive = callees_first([body.function for body in self._bodies])
         bodies = {body.function.name: body for body in self._bodies}
         order: list[tuple[int, int, _Body]] = []
+        resumes: list[bool] = []
         ranks: dict[int, int] = {}
         for name in names:
-            starts, successors = self._graph(bodies[name])
+            starts, successors, resumed = self._graph(bodies[name])
             ends = [*starts[1:], starts[-1]]
             for position in execution_order(successors):
                 ranks[starts[position]] = len(order)
                 order.append((starts[position], ends[position], bodies[name]))
+                resumes.append(starts[position] in resumed)
         self.entry = ranks[self._bodies[0].start]
         for body in self._bodies[1:]:
             callee = Callee(body.function, body.names, self.variables.frames[body.function.name], ranks[body.start])
@@ -364,12 +372,13 @@ class Program:
             calls = last is not None and last.control == "call"
             waits = block.aligned or any(blocks[each].begins_aligned for each in block.successors if each < len(blocks))
             block.separable = block.strong and forward and not calls and not waits
+            block.resumes = resumes[rank]
         for name in recursive:
             self.calls.callees[name].saved.extend(bodies[name].registers)
         return blocks
 
-    def _graph(self, body: _Body) -> tuple[list[int], list[list[int]]]:
-        """Where the blocks of a body start, the last at its end, and which follow each."""
+    def _graph(self, body: _Body) -> tuple[list[int], list[list[int]], set[int]]:
+        """Where the blocks of a body start, the last at its end, which follow each, and which `Block.resumes`."""
         leaders = {body.start, body.end}  # the last block is empty: lanes that reach it exit
         published = False
         for index in range(body.start, body.end):
@@ -390,7 +399,8 @@ class Program:
                 leaders.add(index + 1)
                 leaders.update(target for target in self._labels(line) if target is not None)
         # Labels inside a block begin none unless a branch targets them.
-        starts = sorted(leaders)
+        resumed = self._divided(body, leaders)
+        starts = sorted(leaders | resumed)
         number = {start: position for position, start in enumerate(starts)}
         successors: list[list[int]] = []
         for end in starts[1:]:
@@ -398,7 +408,19 @@ class Program:
             assert line is not None
             edges = [number[end]] if self._falls_through(line) else []
             successors.append(edges + [number[target] for target in self._labels(line) if target is not None])
-        return starts, [*successors, []]
+        return starts, [*successors, []], resumed
+
+    def _divided(self, body: _Body, leaders: set[int]) -> set[int]:
+        """Where blocks go on with a second access by which CTAs synchronize, and so on."""
+        found, before = set[int](), False
+        for index in range(body.start, body.end):
+            line = self._lines[index]
+            assert line is not None
+            before = before and index not in leaders
+            if _SYNCHRONIZES.search(line.statement.opcode):
+                found.update([index] if before else [])
+                before = True
+        return found
 
     def _block(self, start: int, end: int, body: _Body, ranks: dict[int, int]) -> Block:
         block = Block()

@@ -15,6 +15,8 @@ from ptxgen.emulator.state.machine import GRIDS_BEFORE
 if TYPE_CHECKING:
     from ptxgen.emulator.state.machine import Machine
 
+#: Warps that are left behind stay so for fewer steps than this.
+_LEFT_BEHIND = 128
 #: A ready warp that others have passed over for so many steps goes first.
 _PATIENCE = 256
 
@@ -46,6 +48,11 @@ class Warps:
         self._separable = np.array([block.separable for block in program.blocks], np.bool_)
         #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
         self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
+        #: Blocks before which warps may be left behind, if the schedule does so.
+        self._resumes = np.array([block.resumes for block in program.blocks], np.bool_)
+        self._leaves_behind = machine.timeline.schedule == "random" and bool(self._resumes.any())
+        #: Those that are, and until which step; none else is meanwhile.
+        self._behind, self._behind_until = np.zeros(warps, np.bool_), -1
         self._fair_pc = -1
         #: Blocks of loops that poll; the warps that are in one again, and those that have had an effect since they went
         #: back in the program.
@@ -158,6 +165,8 @@ class Warps:
         current, timeline = self.current, self._machine.timeline
         if timeline.starves and self.steps % _PATIENCE:
             ready = self._starving(ready)
+        if self._leaves_behind:
+            ready = self._not_behind(ready)
         if self._apart and not timeline.random.getrandbits(2) and (group := self._some_ahead()) is not None:
             return group
         if timeline.schedule == "random":
@@ -170,6 +179,10 @@ class Warps:
                 if ready[oldest] and self.steps - self.last_run[oldest] > _PATIENCE:
                     pc = current[oldest]
         warps = np.flatnonzero(ready & (current == pc))
+        if self._leaves_behind and self._resumes[pc] and not self._behind.any():
+            warps = self._some_warps(warps)
+            if not len(warps):
+                return self.pick()
         if self._apart and self._separable[pc]:
             return self._some_lanes(warps, (self.pc[warps] == pc) & ~self.held[warps])
         if self.uniform[warps].all():
@@ -198,6 +211,27 @@ class Warps:
         some = np.zeros_like(ready)
         some[[warp for warp in found if random.getrandbits(1)] or found] = True
         return some
+
+    def _not_behind(self, ready: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of the ready warps those that are not left behind; all of them once none is, or it has been long enough."""
+        others = ready & ~self._behind
+        if self.steps < self._behind_until and others.any():
+            return others
+        self._behind[:] = False
+        return ready
+
+    def _some_warps(self, warps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Half of the time all of these, else some at random: the others come later, and see what these do meanwhile.
+
+        So an arrival at a barrier of the grid may be separated from the load that follows it.
+        """
+        random = self._machine.timeline.random
+        if random.getrandbits(1):
+            return warps
+        chosen = np.array([random.getrandbits(1) for _ in warps], np.bool_)
+        self._behind[warps[~chosen]] = True
+        self._behind_until = self.steps + random.randrange(_LEFT_BEHIND)
+        return warps[chosen]
 
     def _some_lanes(self, warps: NDArray[np.int64], mask: NDArray[np.bool_]) -> Group:
         """Some of these lanes (warps, 32), at random: the others come later.
