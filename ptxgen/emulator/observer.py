@@ -280,8 +280,10 @@ class Observer:
         `uses` it (exch does not).
         """
 
-    def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
-        """The strong stores or atomic operations that were about to change these bytes of memory have done so."""
+    def strong_stores_done(self, data: NDArray[np.uint8], found: NDArray[Any] | None) -> None:
+        """The strong stores that were about to change these bytes of memory have done so; or the atomic operations of
+        one word, with what each active lane has found there.
+        """
 
     def block_stored(self, warp: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
         """st.bulk: a thread has stored `size` bytes, a multiple of 8, from an offset of a CTA's shared memory on."""

@@ -170,4 +170,4 @@ def store_words(
     if space != "local":  # which no other thread sees
         machine.effects += changed
     if order is not None:
-        machine.events.strong_stores_done(data)
+        machine.events.strong_stores_done(data, None)

@@ -156,7 +156,7 @@ def change(
         apply(machine, words, index + i, taking, operation, associative, *(operand[:, i] for operand in operands))
         for i in range(count)
     ]
-    machine.events.strong_stores_done(data)
+    machine.events.strong_stores_done(data, found[0] if count == 1 else None)
     return np.stack(found, axis=1)
 
 

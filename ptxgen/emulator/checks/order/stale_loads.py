@@ -36,22 +36,28 @@ from ptxgen.syntax import Instruction
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.checks.order.strong_accesses import Published
 
 _MIXED = -1
 
 
 @dataclass(slots=True)
 class Change:
-    """The last strong store to a word that has changed it: the bytes before and after."""
+    """The last strong store to a word that has changed it: the bytes before and after, and what was published with the
+    word before (`StrongAccesses`), which is all that a load of the stale value acquires.
+    """
 
     old: NDArray[np.uint8]
     new: NDArray[np.uint8]
+    published: Published
     #: The warps (`HappensBefore.actors`) that have stored the newer value or read it, and in which of their intervals.
     ordered: dict[int, int]
     #: Of warps that have stored it: in which lane interval, and the lanes that have stored or read it since, (32).
     lanes: dict[int, tuple[int, NDArray[np.bool_]]]
     #: Of the store.
     line: int
+    #: Of an atomic operation by several lanes the turn from which on the others are those of the last warp.
+    turn: int | None = None
 
 
 #: The bytes that vector accesses never tear.
@@ -75,10 +81,13 @@ class StaleLoads(StrongLoads):
         self._sequence: dict[tuple[int, int], VectorClock] = {}
         #: The lane interval in which a warp has executed its last fence .sc.
         self._fenced: dict[int, int] = {}
+        #: What was published with the stale values that the present load returns, by warp and word.
+        self.taken: dict[tuple[int, Word], Published] = {}
         #: How often loads of a line have found what was there before the store of another.
         self._returned: Counter[tuple[int, int]] = Counter()
 
     def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> bool:
+        self.taken.clear()
         active, places, size, statement = access.active, access.places, access.size, access.statement
         words = StrongWords.of(access)
         # Most words are data that nothing stores to: only what has changed may be older.
@@ -146,24 +155,29 @@ class StaleLoads(StrongLoads):
         offset: int,
         size: int,
         line: int,
+        published: Published,
+        turn: int | None,
     ) -> None:
-        """Lanes of a warp are about to change a word by a strong store or an atomic operation: its bytes are at an
-        offset.
+        """Lanes of a warp are about to change a word by a strong store, or in a turn by an atomic operation: its bytes
+        are at an offset. What is `published` with the word is what those before have.
         """
         if not self._alike(word, size):
             return
-        held = self._held.get(word)
-        if held is None:
+        held, actor = self._held.get(word), self._happens_before.actor(warp)
+        if held is None or (turn is not None and actor not in held[1].ordered):
             old = data[offset : offset + size].copy()
-            held = self._held[word] = offset, Change(old, old, {}, {}, line)
-        actor = self._happens_before.actor(warp)
+            held = self._held[word] = offset, Change(old, old, published, {}, {}, line, turn)
         held[1].ordered.setdefault(actor, self._happens_before.clock(warp))
         held[1].lanes[actor] = int(self._lane_intervals[warp]), lanes
 
-    def stored(self, data: NDArray[np.uint8]) -> None:
-        """The held stores have run. A warp that stores the value already in memory counts as having read it."""
+    def stored(self, data: NDArray[np.uint8], found: NDArray[Any] | None) -> None:
+        """The held stores have run; atomic operations have `found` these words, by active lane. A warp that stores the
+        value already in memory counts as having read it.
+        """
         for word, (offset, made) in self._held.items():
             made.new = data[offset : offset + len(made.old)].copy()
+            if found is not None and made.turn is not None:
+                made.old = np.atleast_1d(found[made.turn]).view(np.uint8)
             before = self._changes.get(word)
             if not np.array_equal(made.new, made.old):
                 self._changes[word] = made
@@ -194,7 +208,7 @@ class StaleLoads(StrongLoads):
 
         `torn` says whether only a part of the load may be stale.
         """
-        change = self._changes.get(word)
+        change, alike = self._changes.get(word), lanes
         if change is None:
             return None
         lanes = lanes & self._behind(change, warp, lanes)
@@ -212,6 +226,8 @@ class StaleLoads(StrongLoads):
         if ordered or (may and timeline.random.getrandbits(1)):
             return None
         self._returned[line, change.line] += 1
+        if not torn and (lanes == alike).all():
+            self.taken[warp, word] = change.published
         return change.old, lanes
 
     def _behind(self, change: Change, warp: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:

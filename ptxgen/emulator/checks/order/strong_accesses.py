@@ -88,8 +88,8 @@ class _Publication:
 
 #: The last publication of each warp, with all that it published before; of many warps by a number below 0. Words share
 #: it, and it is not changed.
-_Published = dict[int, _Publication]
-_NOTHING: _Published = {}
+Published = dict[int, _Publication]
+_NOTHING: Published = {}
 
 
 class _Put(NamedTuple):
@@ -154,7 +154,7 @@ class StrongAccesses(Observer):
 
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
-        self._published: dict[Word, _Published] = {}
+        self._published: dict[Word, Published] = {}
         #: By warp, what its relaxed loads since its last acquiring fence saw, by the scope that it takes and the
         #: cluster from which it comes.
         self._seen: dict[int, dict[tuple[int, ClusterEpoch], VectorClock]] = {}
@@ -229,9 +229,15 @@ class StrongAccesses(Observer):
         False where `access` must follow for each warp, since something is published or observed, or is stored where
         loads may return stale values.
         """
-        made = self._happens_before.strong.add(
-            warps, positions, words, order.level, statement, reads=reads, writes=writes
-        )
+        seen, at = positions, words
+        if not writes and self.stale is not None and self.stale.taken:
+            # What a load of a stale value has not seen would not be ordered before it by more fences.
+            taken = self.stale.taken
+            fresh = [
+                (warp, word) not in taken for warp, word in zip(warps[positions].tolist(), words.tolist(), strict=True)
+            ]
+            seen, at = positions[fresh], words[fresh]
+        made = self._happens_before.strong.add(warps, seen, at, order.level, statement, reads=reads, writes=writes)
         self._touch(warps, made)
         if writes and self.stale is not None:
             return False
@@ -301,7 +307,7 @@ class StrongAccesses(Observer):
         mine = happens_before.observed[warp]
         redundant: dict[_Publication, bool] = {}
 
-        def kept(published: _Published) -> list[_Publication]:
+        def kept(published: Published) -> list[_Publication]:
             if not order.releases:
                 return list(published.values())
             for each in published.values():
@@ -315,8 +321,8 @@ class StrongAccesses(Observer):
         else:
             before = list(map(self._published.get, words, repeat(_NOTHING)))
             numbers = list(map(id, before))
-            after: dict[tuple[_Publication, ...], _Published] = {}
-            replaced: dict[int, _Published] = {}
+            after: dict[tuple[_Publication, ...], Published] = {}
+            replaced: dict[int, Published] = {}
             for number, published in dict(zip(numbers, before, strict=True)).items():  # most words have the same
                 rest = kept(published)
                 if (key := tuple(rest)) not in after:
@@ -326,7 +332,7 @@ class StrongAccesses(Observer):
         if self._put and any(redundant.values()):
             self._put.clear()
 
-    def _after(self, kept: list[_Publication], publication: _Publication) -> _Published:
+    def _after(self, kept: list[_Publication], publication: _Publication) -> Published:
         """These publications at a word and then one more."""
         made = {each.actor: each for each in kept}
         before = made.get(publication.actor)
@@ -337,7 +343,7 @@ class StrongAccesses(Observer):
         )
         return self._together(made) if len(made) > _FEW else made
 
-    def _together(self, published: _Published) -> _Published:
+    def _together(self, published: Published) -> Published:
         """The same as of one publisher in each scope, of and for those CTAs that are still resident."""
         apart: dict[_Domain, list[VectorClock]] = {}
         ctas: set[int] = set()
@@ -370,20 +376,28 @@ class StrongAccesses(Observer):
             if within <= level and (within == GPU or not _has(everywhere, vclock))
         }
 
-    def _published_with(self, words: Sequence[Word]) -> list[_Publication]:
-        """The publications at these words, the newest first."""
+    def _published_with(self, warp: int, words: Sequence[Word]) -> list[_Publication]:
+        """The publications at these words that a warp observes, the newest first: with a stale value older ones."""
+        taken = self.stale.taken if self.stale is not None else {}
         if len(words) == 1:
-            publications = list(self._published.get(words[0], _NOTHING).values())
+            now = self._published.get(words[0], _NOTHING)
+            publications = list(taken.get((warp, words[0]), now).values())
         else:
             found = list(map(self._published.get, words, repeat(_NOTHING)))
+            if taken:
+                found = [taken.get((warp, word), now) for word, now in zip(words, found, strict=True)]
             every = dict(zip(map(id, found), found, strict=True)).values()
             publications = list(dict.fromkeys(each for published in every for each in published.values()))
         publications.sort(key=_NUMBER, reverse=True)
         return publications
 
+    def published(self, word: Word) -> Published:
+        """What is published with a word now: `StaleLoads` keeps it for the loads of a stale value."""
+        return self._published.get(word, _NOTHING)
+
     def _observe(self, warp: int, words: Sequence[Word], order: Order, lanes: NDArray[np.bool_]) -> None:
         """What was published with the words is acquired if the access acquires; else by a later fence, or never."""
-        publications = self._published_with(words)
+        publications = self._published_with(warp, words)
         if not publications:
             return
         own, mine = self._happens_before.actor(warp), self._happens_before.observed[warp]

@@ -34,15 +34,17 @@ class StrongInstructions(Observer):
 
     def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
         if access.order is not None:
-            self._change(access, access.order, None, reads=False)
+            self._change(access, access.order, None, reads=False, atomic=False)
 
     def memory_updates(
         self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
         assert access.order is not None
-        self._change(access, access.order, turns, reads=returns)
+        self._change(access, access.order, turns, reads=returns, atomic=True)
 
-    def _change(self, access: MemoryAccess, order: Order, turns: NDArray[np.int64] | None, *, reads: bool) -> None:
+    def _change(
+        self, access: MemoryAccess, order: Order, turns: NDArray[np.int64] | None, *, reads: bool, atomic: bool
+    ) -> None:
         """Lanes store, or with `turns` one after the other: each reads (red does not count as reading), then stores."""
         warps, _, _, places, size, statement, _ = access
         active, strong, words = access.active, self._strong, StrongWords.of(access)
@@ -60,9 +62,11 @@ class StrongInstructions(Observer):
                 for word, lane in zip(own, firsts, strict=True):
                     offset = int(places.offsets[position, lane])
                     alike = active[position] & (places.offsets[position] == offset)
-                    strong.stale.store(warp, alike, word, places.data, offset, size, statement.line)
+                    turn = int(words.lanes.searchsorted(32 * position + lane)) if atomic else None
+                    published = strong.published(word)
+                    strong.stale.store(warp, alike, word, places.data, offset, size, statement.line, published, turn)
             strong.access(warp, own, order, active[position], bits[position], reads=reads, writes=True)
 
-    def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
+    def strong_stores_done(self, data: NDArray[np.uint8], found: NDArray[Any] | None) -> None:
         if self._strong.stale is not None:
-            self._strong.stale.stored(data)
+            self._strong.stale.stored(data, found)
