@@ -581,4 +581,77 @@ POLL:
 END:
 """,
     ),
+    Bug(
+        name="split-k-waits-for-too-few",
+        source=REBUILT,
+        what="the CTA that adds up the partial tiles of a split-K GEMM waits for one arrival less than it reads tiles",
+        code="global-race",
+        block=64,
+        grid=4,
+        ptx="""
+    setp.eq.u32 %p0, %cta, 0;
+    mul.wide.u32 %rd0, %cta, 256;
+    mul.wide.u32 %rd1, %thread, 4;
+    add.u64 %rd0, %rd0, %rd1;
+    add.u64 %rd0, %rd0, %data;
+    @%p0 bra FIXUP;
+    st.global.u32 [%rd0], %thread; // <--
+    bar.sync 0;
+    @%thread0 red.release.gpu.global.add.u32 [%data], 1;
+    bra END;
+FIXUP:
+    @!%thread0 bra READY;
+POLL:
+    ld.acquire.gpu.global.u32 %r1, [%data];
+-    setp.lt.u32 %p1, %r1, 2;
++    setp.lt.u32 %p1, %r1, 3;
+    @%p1 bra POLL;
+READY:
+    bar.sync 0;
+    ld.global.u32 %r2, [%rd0+256]; // <--
+    ld.global.u32 %r3, [%rd0+512]; // <--
+    ld.global.u32 %r4, [%rd0+768]; // <--
+    add.u32 %r2, %r2, %r3;
+    add.u32 %r2, %r2, %r4;
+    st.global.u32 [%rd0+1024], %r2;
+END:
+""",
+    ),
+    Bug(
+        name="stream-k-counts-one-peer-too-few",
+        source=REBUILT,
+        what="stream-K: the owner of a tile waits by volatile loads and a fence until all but one peer have arrived",
+        code="global-race",
+        block=64,
+        grid=3,
+        ptx="""
+    setp.eq.u32 %p0, %cta, 2;
+    mul.wide.u32 %rd0, %cta, 256;
+    mul.wide.u32 %rd1, %thread, 4;
+    add.u64 %rd1, %rd1, %data;
+    add.u64 %rd0, %rd0, %rd1;
+    @%p0 bra OWNER;
+    st.global.u32 [%rd0+1024], %thread; // <--
+    membar.gl;
+    bar.sync 0;
+    @%thread0 atom.global.add.u32 %r5, [%data], 1;
+    bra END;
+OWNER:
+    @!%thread0 bra READY;
+-    mov.u32 %r4, 1;
++    mov.u32 %r4, 2;
+POLL:
+    ld.volatile.global.u32 %r1, [%data];
+    setp.lt.u32 %p1, %r1, %r4;
+    @%p1 bra POLL;
+    membar.gl;
+READY:
+    bar.sync 0;
+    ld.global.u32 %r2, [%rd1+1024]; // <--
+    ld.global.u32 %r3, [%rd1+1280]; // <--
+    add.u32 %r2, %r2, %r3;
+    st.global.u32 [%rd1+2048], %r2;
+END:
+""",
+    ),
 ]

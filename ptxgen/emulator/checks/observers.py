@@ -68,7 +68,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     cluster_barriers = ClusterBarrierClocks(order, findings)
     exits = CtaExit(order, cluster_barriers, shared, findings)
     strong = StrongAccesses(order, findings)
-    if machine.config.has_strong_loads and machine.timeline.schedule != "eager":
+    if machine.config.has_strong_loads:
         machine.strong_loads = strong.stale = StaleLoads(order, lanes.interval, machine.timeline)
         order.sequences = True
     wait_clocks = WaitClocks(order, mbarriers, waits, machine.watched)

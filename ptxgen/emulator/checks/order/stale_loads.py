@@ -3,8 +3,9 @@
 A load may read what was in a word before its last strong store, if that store does not precede the load in causality
 order (8.10.6), and neither the loading warp nor one whose read precedes the load has read the newer value (8.10.5,
 8.9.4). The schedule `late` has every warp read the stale value once for each such store, `random` some of them, and
-`eager` none. So a flag without its fence, which races with nothing where the data are volatile too, gives a wrong
-result; a loop that polls spins once more.
+`eager` only that of a counter before its last increment. So a flag without its fence, which races with nothing where
+the data are volatile too, gives a wrong result; a loop that polls spins once more. Such a load acquires what was
+published with the value that it returns: who waits for too few arrivals is not ordered after the last.
 
 The same holds for the lanes of one warp, which bar.warp.sync and barriers order, and what `lane_accesses` takes for
 that besides.
@@ -17,6 +18,7 @@ Words are kept with the size of their accesses: of 16 bytes that are accessed in
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.strong_accesses import Published
 
 _MIXED = -1
+#: Opcodes of arrivals at counters.
+_ARRIVES = re.compile(r"^(atom|red)\..*\b(add|inc)\.[us](32|64)$")
 
 
 @dataclass(slots=True)
@@ -88,6 +92,8 @@ class StaleLoads(StrongLoads):
 
     def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> bool:
         self.taken.clear()
+        if not self._changes:
+            return False
         active, places, size, statement = access.active, access.places, access.size, access.statement
         words = StrongWords.of(access)
         # Most words are data that nothing stores to: only what has changed may be older.
@@ -145,6 +151,15 @@ class StaleLoads(StrongLoads):
             before = self._sequence.setdefault(domain, VectorClock(observed.epoch, observed.clocks * 0))
             before.sequence(observed)
             observed.join(before)
+
+    def follows(self, statement: Instruction, *, alone: bool) -> bool:
+        """Whether loads may return what was there before a strong store; `alone`: it is by one lane of each warp.
+
+        With `eager` only arrivals at a counter: who waits for too few of them shows by the value before the last.
+        """
+        if self._timeline.schedule != "eager":
+            return True
+        return alone and _ARRIVES.search(statement.opcode) is not None
 
     def store(
         self,
@@ -222,7 +237,7 @@ class StaleLoads(StrongLoads):
         ordered = any(self._precedes(warp, other, clock) for other, clock in change.ordered.items() if other != own)
         change.ordered.setdefault(own, self._happens_before.clock(warp))  # at most once
         timeline = self._timeline
-        may = timeline.schedule == "random" and not (torn and timeline.starves)
+        may = timeline.schedule == "random" and not (torn and timeline.starves) and change.turn is None
         if ordered or (may and timeline.random.getrandbits(1)):
             return None
         self._returned[line, change.line] += 1

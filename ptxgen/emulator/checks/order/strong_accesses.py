@@ -222,12 +222,13 @@ class StrongAccesses(Observer):
         *,
         reads: bool,
         writes: bool,
+        stale: bool = False,
     ) -> bool:
         """Lanes make strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) in one
         instruction, one after the other: those of `warps[positions]`, which ascend. A warp may come several times.
 
         False where `access` must follow for each warp, since something is published or observed, or is stored where
-        loads may return stale values.
+        loads may return `stale` values.
         """
         seen, at = positions, words
         if not writes and self.stale is not None and self.stale.taken:
@@ -239,7 +240,7 @@ class StrongAccesses(Observer):
             seen, at = positions[fresh], words[fresh]
         made = self._happens_before.strong.add(warps, seen, at, order.level, statement, reads=reads, writes=writes)
         self._touch(warps, made)
-        if writes and self.stale is not None:
+        if stale:
             return False
         vclock = self._happens_before.observed
         if writes and (order.releases or any(vclock[warp].covered for warp in warps.tolist())):

@@ -54,17 +54,20 @@ class StrongInstructions(Observer):
             turns, actors, positions, at = None, warps, words.positions, words.places
         else:
             actors, positions, at = warps[words.positions[turns]], np.arange(len(turns)), words.places[turns]
-        if strong.together(actors, positions, at, order, statement, reads=reads, writes=True):
+        stale = strong.stale
+        if stale is not None and not stale.follows(statement, alone=words.one_lane_each):
+            stale = None
+        if strong.together(actors, positions, at, order, statement, reads=reads, writes=True, stale=stale is not None):
             return
         bits = bits_of(active).tolist()
         for position, warp, own, firsts in words.by_warp() if turns is None else words.by_turn(turns):
-            if strong.stale is not None:
+            if stale is not None:
                 for word, lane in zip(own, firsts, strict=True):
                     offset = int(places.offsets[position, lane])
                     alike = active[position] & (places.offsets[position] == offset)
                     turn = int(words.lanes.searchsorted(32 * position + lane)) if atomic else None
                     published = strong.published(word)
-                    strong.stale.store(warp, alike, word, places.data, offset, size, statement.line, published, turn)
+                    stale.store(warp, alike, word, places.data, offset, size, statement.line, published, turn)
             strong.access(warp, own, order, active[position], bits[position], reads=reads, writes=True)
 
     def strong_stores_done(self, data: NDArray[np.uint8], found: NDArray[Any] | None) -> None:

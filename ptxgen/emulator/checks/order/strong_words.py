@@ -39,7 +39,7 @@ class StrongWords(NamedTuple):
 
     def by_warp(self) -> Iterator[_OfWarp]:
         """Each warp with its different words."""
-        if self._one_lane_each:
+        if self.one_lane_each:
             each = zip(self.positions.tolist(), self.places.tolist(), (self.lanes % 32).tolist(), strict=True)
             for position, place, lane in each:
                 yield position, int(self.warps[position]), [place], [lane]
@@ -58,7 +58,7 @@ class StrongWords(NamedTuple):
 
         The operations of a warp between the two release and acquire nothing that these do not.
         """
-        if self._one_lane_each:
+        if self.one_lane_each:
             order = turns
         else:
             order = self._first_and_last(turns)
@@ -75,6 +75,6 @@ class StrongWords(NamedTuple):
         return turns[np.union1d(order[first], order[last])]
 
     @property
-    def _one_lane_each(self) -> bool:
+    def one_lane_each(self) -> bool:
         """Whether one lane of each warp has a word, as where threads lock."""
         return not np.count_nonzero(self.positions[1:] <= self.positions[:-1])
