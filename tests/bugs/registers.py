@@ -1,4 +1,4 @@
-"""Registers that warpgroups hand over by setmaxnreg."""
+"""Registers: what is read before it is written, and what warpgroups hand over by setmaxnreg."""
 
 from __future__ import annotations
 
@@ -275,6 +275,46 @@ CONSUMER:
     setmaxnreg.inc.sync.aligned.u32 232;
 END:
     bar.sync 0;
+""",
+    ),
+    Bug(
+        name="guard-compares-what-one-warp-has",
+        source=REBUILT,
+        what="only warp 0 sets the flag that all warps compare with 1: elsewhere it may happen to be 1, too",
+        code="uninitialized-register",
+        block=64,
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    setp.eq.u32 %p0, %warp, 0;
++    mov.u32 %r0, 0;
+    @%p0 mov.u32 %r0, 1;
+    setp.eq.u32 %p1, %r0, 1; // <--
+    @%p1 st.global.u32 [%rd0], 2;
+    @!%p1 st.global.u32 [%rd0], 1;
+""",
+    ),
+    Bug(
+        name="branch-compares-an-unset-state",
+        source=REBUILT,
+        what="a state that only one branch sets is compared with another register, and decides about the work",
+        code="uninitialized-register",
+        block=64,
+        ptx="""
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], 1;
+    ld.global.u32 %r2, [%data+4096];
+    add.u32 %r2, %r2, 77;
+    setp.eq.u32 %p0, %warp, 0;
++    mov.u32 %r0, 0;
+    @!%p0 bra SKIP;
+    mov.u32 %r0, 77;
+SKIP:
+    setp.ne.s32 %p1, %r0, %r2; // <--
+    @%p1 bra END;
+    st.global.u32 [%rd0], 2;
+END:
 """,
     ),
 ]

@@ -270,7 +270,7 @@ def _undefined(write: Writer, statement: syntax.Instruction) -> Writer:
         machine.events.shuffle_undefined(g.indices, wrong, sources, statement)
         if machine.perturbation is not None and source in machine.perturbation.sources:
             values = np.zeros((part.size, 32), np.uint32)
-            machine.perturbation.fill(values)
+            machine.perturbation.fill(values, source)
             write(part, values)
 
     return mark

@@ -157,7 +157,7 @@ class Machine:
         register = self.registers[number]
         if self.perturbation is not None and number in self.perturbation.sources:
             filled = register[warps]
-            self.perturbation.fill(filled)
+            self.perturbation.fill(filled, number)
             register[warps] = filled
         elif register.dtype == np.bool_:
             register[warps] = False

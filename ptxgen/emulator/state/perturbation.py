@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,21 +27,26 @@ def shuffled_by(statement: Statement) -> str:
 @dataclass(frozen=True)
 class Perturbation:
     """What a rerun puts where nothing has been written yet: `byte` into shared memory if `shared`, and into `sources`;
-    `odd` into the lowest byte of registers of odd lanes. In place of what operations read while it is being written
-    (`reads`), or write while others write it, there is `byte` too.
+    `odd` into the lowest byte of registers of odd lanes; `values` into registers, by number. In place of what
+    operations read while it is being written (`reads`), or write while others write it, there is `byte` too.
     """
 
     byte: int
     shared: bool = False
     sources: frozenset[int | str] = frozenset()
     odd: int | None = None
+    values: Mapping[int | str, int] = field(default_factory=dict)
     reads: AccessedGranules = field(default_factory=dict)
     writes: AccessedGranules = field(default_factory=dict)
 
-    def fill(self, register: NDArray[Any]) -> None:
+    def fill(self, register: NDArray[Any], source: int | str) -> None:
         """Put its bytes into a register, (warps, 32) or more, of some warps."""
         if register.dtype == np.bool_:
             register[...] = True
+            return
+        if source in self.values and register.ndim == 2:
+            value = self.values[source].to_bytes(16, "little")[: register.itemsize]
+            register[...] = np.frombuffer(value, register.dtype)
             return
         lanes = register.view(np.uint8).reshape(len(register), 32, -1)
         lanes[...] = self.byte

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Finding
 from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.checks.uninitialized.taint import Taint
+from ptxgen.emulator.load.operands import constant
 from ptxgen.emulator.load.register_use import Use
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.state.convergence import bits_of
-from ptxgen.syntax import Statement
+from ptxgen.instr.model.types import TYPES
+from ptxgen.syntax import Immediate, Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.load.program import Operation, RegisterFlow
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.state.machine import Machine
 
 _WORD = re.compile(r"[%$\w]+")
+_EQUALITY = re.compile(r"setp\.(eq|ne)\.")
 
 
 @dataclass(slots=True)
@@ -142,8 +145,33 @@ class Unwritten:
     def _suspect(self, read: _Read, use: Use, g: Group, statement: Statement) -> None:
         plain = use.stores or not self._writers[read.register]
         found = self._found(read, g, statement, "Nothing has written it")
-        self._machine.findings.suspects.report(read.register, found, plain=plain, cause=("register", read.name))
+        suspects = self._machine.findings.suspects
+        suspects.report(read.register, found, plain=plain, cause=("register", read.name))
         self._taint.begin()
+        if (
+            isinstance(statement, Instruction)
+            and _EQUALITY.match(statement.opcode)
+            and read.register not in suspects.compared
+        ):
+            value = self._compared_with(read, g, statement)
+            if value is not None:
+                suspects.compared[read.register] = value
+
+    def _compared_with(self, read: _Read, g: Group, statement: Instruction) -> int | None:
+        """The bits of the other operand of a comparison, in the first lane whose value is uninitialized: a rerun tries
+        them, since no other bytes are equal to it.
+        """
+        operands, type = statement.operands[1:3], statement.opcode.rpartition(".")[2]
+        others = [each for each in operands if not _is_register(read.names(str(each)), read.register)]
+        if len(others) != 1 or type not in TYPES:
+            return None
+        if isinstance(others[0], Immediate):
+            return int.from_bytes(np.asarray(constant(others[0], TYPES[type])).tobytes(), "little")
+        other = read.names(str(others[0]))
+        if not isinstance(other, Register):
+            return None
+        position, lane = np.argwhere(g.active & ~read.written[g.warps])[0].tolist()
+        return int.from_bytes(self._machine.registers[other.index][g.warps][position, lane].tobytes(), "little")
 
     def _found(self, read: _Read, g: Group, statement: Statement, rule: str) -> Finding:
         lanes = g.active & ~read.written[g.warps]

@@ -78,7 +78,8 @@ class Rerun:
     def verdicts(self, sources: frozenset[Source]) -> Mapping[Source, Verdict]:
         """What becomes of the uninitialized values read from each of these sources, where that shows."""
         checks = isinstance(self._done.machine.strong_loads, StaleLoads)  # they choose what strong loads return
-        tried = (Perturbation(_LARGE, sources=sources), Perturbation(_ZERO, sources=sources, odd=_TWO))
+        tried = [Perturbation(_LARGE, sources=sources), Perturbation(_ZERO, sources=sources, odd=_TWO)]
+        tried += self._compared(sources)
         if all(self._verdict(each, checks=checks) == "dropped" for each in tried):
             return dict.fromkeys(sources, "dropped") if self.left_something else {}
         ordered = sorted(sources, key=str)
@@ -97,8 +98,14 @@ class Rerun:
         found = [self._verdict(Perturbation(byte, sources=sources)) for byte in _COPIES]
         if set(found) != {"dropped"}:
             return "used" if "used" in found else "copied"
-        lanes = self._verdict(Perturbation(_ZERO, sources=sources, odd=_TWO))
-        return "dropped" if lanes == "dropped" else "used"
+        others = [Perturbation(_ZERO, sources=sources, odd=_TWO), *self._compared(sources)]
+        return "dropped" if all(self._verdict(each) == "dropped" for each in others) else "used"
+
+    def _compared(self, sources: frozenset[Source]) -> list[Perturbation]:
+        """Registers that are compared for equality get just that value."""
+        known = self.findings.suspects.compared
+        compared: dict[Source, int] = {each: value for each, value in known.items() if each in sources}
+        return [Perturbation(_LARGE, sources=sources, values=compared)] if compared else []
 
     def _verdict(self, perturbation: Perturbation, *, checks: bool = True) -> Verdict:
         again, done = self._begin(self._before.copy(), perturbation, checks), self._done

@@ -44,6 +44,8 @@ class Suspects:
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int | None], _Suspect] = {}
         self.sources: frozenset[Source] = frozenset()
+        #: The bits with which registers have been compared for equality.
+        self.compared: dict[int, int] = {}
         #: Whether anything made of a register has gone elsewhere (`taint`).
         self.registers_may_matter = False
 

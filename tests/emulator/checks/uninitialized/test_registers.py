@@ -56,6 +56,12 @@ CASES = [
      "", ""),
     ("what is passed on and left", SOME + "\nshfl.sync.bfly.b32 %y, %x, 16, 31, 0xffffffff; st.global.u32 [%at], %y;",
      "advice", "%x", LEFT),
+    ("a value that is equal to another only by chance",
+     "mov.u32 %z, 5; " + SOME + "\nsetp.eq.u32 %q, %x, %z; @%q st.global.u32 [%at], 1;", "error", "%x", USED),
+    ("a value that is equal to a constant only by chance",
+     SOME + "\nsetp.ne.s32 %q, 5, %x; @!%q st.global.u32 [%at], 1;", "error", "%x", USED),
+    ("a comparison that another one overrules",
+     SOME + "setp.eq.u32 %q, %x, 5; and.pred %q, %q, %p; @%q st.global.u32 [%at], 1;", None, "", ""),
     ("a sum", SOME + "\nadd.u32 %y, %x, 1; st.global.u32 [%at], %y;", "error", "%x", USED),
     ("a sum of lanes", SOME + "\nshfl.sync.bfly.b32 %y, %x, 16, 31, 0xffffffff; add.u32 %y, %x, %y; "
      "st.global.u32 [%at], %y;", "error", "%x", USED),
