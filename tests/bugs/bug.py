@@ -71,6 +71,8 @@ class Bug:
     cluster: int | None = None
     target: str = "sm_90a"
     directives: str = ""
+    #: Of the emulated GPU, if it matters how many CTAs run at a time (cluster launch control).
+    multiprocessors: int | None = None
     #: The body of a kernel whose grid may still run when this one begins (programmatic dependent launch).
     before: str = ""
     #: Codes of the same severity that may come with it.
@@ -114,7 +116,9 @@ class Bug:
 
     def outcome(self, schedule: Schedule, *, right: bool, seed: int) -> tuple[LaunchReport, NDArray[np.uint32]]:
         """The same, with what it leaves in `data`."""
-        emulator = Emulator(self.target, schedule=schedule, seed=seed, max_steps=200_000)
+        emulator = Emulator(
+            self.target, schedule=schedule, seed=seed, max_steps=200_000, multiprocessors=self.multiprocessors
+        )
         matrix = emulator.array(np.arange(ROWS * COLUMNS, dtype=np.uint16).reshape(ROWS, COLUMNS) & 0x3FFF)
         tensormap = TensorMap.tiled("bf16", matrix, (COLUMNS, ROWS), (2 * COLUMNS,), (COLUMNS, 8))
         data = emulator.array(np.zeros(DATA // 4, np.uint32))
