@@ -202,6 +202,7 @@ GATES: list[tuple[str, str, str, str | None]] = [
     ("vote.any.pred %p1, %p2;", "sm_75", "6.4", "removed"),
 ]
 
+MULTICAST = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64"
 WARNINGS = [
     ("ld.shared.u32 %r1, [%h1];", "address-width"),
     ("mbarrier.expect_tx.shared.b64 [smem], 1048576;", "immediate-range"),
@@ -210,6 +211,7 @@ WARNINGS = [
     ("add.box_dim.u32 %r1, %r2, %r3;", "overlooked-modifier"),
     ("tcgen05.wait::ld.sync.aligned.acc::f32;", "overlooked-modifier"),
     ("ld.normal.shared.u32 %r1, [smem];", "overlooked-modifier"),
+    (f"{MULTICAST} [smem], 3;", "old-ptxas"),
 ]
 
 
@@ -228,6 +230,13 @@ def test_target_and_version(line: str, target: str, version: str, code: str | No
 @pytest.mark.parametrize(("line", "code"), WARNINGS)
 def test_warnings_leave_the_text_legal(line: str, code: str) -> None:
     assert [(each.code, each.severity) for each in diagnose(line)] == [(code, "warning")]
+
+
+def test_what_older_releases_of_ptxas_refuse() -> None:
+    (found,) = diagnose(f"{MULTICAST} [smem], 3;", "sm_100a", "9.3")
+    assert "ptxas before 13.4 refuses a constant mask; a register works with every ptxas" in found.message
+    assert not diagnose(f"{MULTICAST} [smem], 3;", "sm_100a", "9.4")
+    assert not diagnose(f"{MULTICAST} [smem], %h1;", "sm_100a", "8.6")
 
 
 #: Where we refuse what ptxas takes; see tools/certify/irreconcilable.py for the reasons.

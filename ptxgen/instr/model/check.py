@@ -228,6 +228,8 @@ class _Checker:
             problems.append(Problem("overlooked-modifier", message, "warning", part=f".{token}"))
         if self.context.target is not None:
             problems += found.availability_problems(self.context.target, self.context.version)
+        if not problems:
+            problems = found.assembler_problems(self.context.version)
         return problems
 
     def _special_registers(self, operands: Iterable[syntax.Operand], scope: Scope) -> Iterator[Problem]:

@@ -456,6 +456,16 @@ class Instruction:
                 problems.append(self._blaming(problem, condition))
         return problems
 
+    def assembler_problems(self, version: tuple[int, int]) -> list[Problem]:
+        """Why a ptxas that takes this PTX version may refuse it, though it is legal: warnings."""
+        found: list[Problem] = []
+        for name, spec in self.form.operands.items():
+            operand = getattr(self, name)
+            problem = spec.assembler_problem(operand, version) if operand is not None else None
+            if problem is not None:
+                found.append(replace(problem, operand=name, part=str(operand)))
+        return found
+
     def _blaming(self, problem: Problem, condition: str) -> Problem:
         """A problem of availability, with the modifier or operand of the condition that leads to it."""
         spelled = {slot.field: slot.spelled for slot in self.form.slots if slot.field is not None}

@@ -120,6 +120,7 @@ _TITLES = {
     "missing-directive": "missing directive",
     "missing-modifier": "missing modifier",
     "modifier-order": "misplaced modifier",
+    "old-ptxas": "refused by older ptxas",
     "operand-count": "operand mismatch",
     "operand-kind": "operand kind mismatch",
     "operand-type": "operand type mismatch",

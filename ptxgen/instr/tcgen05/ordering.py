@@ -17,7 +17,8 @@ class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8
 
     syntax = "tcgen05.commit.cta_group.mbarrier::arrive::one{.space}{.multicast}.b64 [mbar]{, mask}"
     mbar: OperandLike = address("space", bits=(32, 64), memory="read-write")
-    mask: OperandLike = source("u16", low=0, high=65535, when="multicast", default=None)
+    # Measured: ptxas 12.9.86 to 13.3.73 refuse a constant, 13.4.92 and 13.5.37 take it.
+    mask: OperandLike = source("u16", low=0, high=65535, constant_since="9.4", when="multicast", default=None)
     _: KW_ONLY
     cta_group: Literal[1, 2] = modifier("cta_group::")
     space: Literal["shared::cluster"] | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ptxgen.instr.model.symbols import Access, Problem, Resolver, Subject, Symbol, SymbolKind
+from ptxgen.instr.model.targets import parse_version
 from ptxgen.instr.model.types import TYPES, Type, holds, holds_wider
 from ptxgen.syntax import Expression, Immediate, Name, Negation, Operand, Subscript
 
@@ -59,6 +60,10 @@ class Specification(ABC):
     def explain(self, form: Subject) -> str:
         """What is expected here in this instruction, with its type."""
         return self.describe()
+
+    def assembler_problem(self, operand: Operand, version: tuple[int, int]) -> Problem | None:
+        """Why ptxas releases that take this PTX version may refuse a node that is legal."""
+        return None
 
 
 #: Registers that example operands use, by type name; those of vectors begin at 10.
@@ -237,7 +242,8 @@ class SourceSpec(Specification):
 
     `special` also allows special registers; `symbol` the address of a variable, parameter or function, or of what is
     in the state space of this name, or that the modifier of this name carries. `advice`: ptxas does not check the
-    upper limit. `packed` allows a vector register of a .b type's width, if the operand of this name is none.
+    upper limit. `constant_since` is the PTX version with which ptxas began to take a constant; earlier releases refuse
+    it. `packed` allows a vector register of a .b type's width, if the operand of this name is none.
     """
 
     type: TypeRef
@@ -249,6 +255,7 @@ class SourceSpec(Specification):
     high: int | Callable[[Any], int] | None = None
     multiple: int = 1
     advice: bool = False
+    constant_since: str | None = None
     packed: str | None = None
 
     def fits(self, operand: Operand) -> bool:
@@ -275,6 +282,16 @@ class SourceSpec(Specification):
                 yield Problem("operand-kind", f"{self.name} must be {self.describe()}, not the sink _")
             elif resolve is not None:
                 yield from self._name_problems(operand, wanted, form, resolve, is_sum)
+
+    def assembler_problem(self, operand: Operand, version: tuple[int, int]) -> Problem | None:
+        if self.constant_since is None or isinstance(operand, Name):
+            return None
+        major, minor = since = parse_version(self.constant_since)
+        if version >= since:
+            return None
+        # PTX ISA 9.4 came with CUDA 13.4.
+        message = f"ptxas before {major + 4}.{minor} refuses a constant {self.name}; a register works with every ptxas"
+        return Problem("old-ptxas", message, "warning")
 
     def _range_problem(self, operand: Immediate | Expression, form: Subject) -> Problem | None:
         value = value_of(operand)
