@@ -654,4 +654,37 @@ READY:
 END:
 """,
     ),
+    Bug(
+        name="fixup-waits-for-too-few-threads",
+        source=REBUILT,
+        what="every thread arrives for its own part of a tile, and the fixup waits for those of one CTA less",
+        code="global-race",
+        seeds=tuple(range(8)),
+        block=64,
+        grid=4,
+        ptx="""
+    setp.eq.u32 %p0, %cta, 0;
+    mul.wide.u32 %rd0, %cta, 256;
+    mul.wide.u32 %rd1, %thread, 4;
+    add.u64 %rd0, %rd0, %rd1;
+    add.u64 %rd0, %rd0, %data;
+    @%p0 bra FIXUP;
+    st.global.u32 [%rd0+1024], %thread; // <--
+    red.release.gpu.global.add.u32 [%data], 1;
+    bra END;
+FIXUP:
+    ld.acquire.gpu.global.u32 %r1, [%data];
+-    setp.lt.u32 %p1, %r1, 128;
++    setp.lt.u32 %p1, %r1, 192;
+    @%p1 bra FIXUP;
+    bar.sync 0;
+    ld.global.u32 %r2, [%rd0+1280]; // <--
+    ld.global.u32 %r3, [%rd0+1536]; // <--
+    ld.global.u32 %r4, [%rd0+1792]; // <--
+    add.u32 %r2, %r2, %r3;
+    add.u32 %r2, %r2, %r4;
+    st.global.u32 [%rd0+8192], %r2;
+END:
+""",
+    ),
 ]

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.strong_accesses import Published
 
 _MIXED = -1
-#: Opcodes of arrivals at counters.
+#: Opcodes of atomic operations that release, and of arrivals at counters.
+_RELEASES = re.compile(r"\.(release|acq_rel)\b")
 _ARRIVES = re.compile(r"^(atom|red)\..*\b(add|inc)\.[us](32|64)$")
 
 
@@ -155,11 +156,12 @@ class StaleLoads(StrongLoads):
     def follows(self, statement: Instruction, *, alone: bool) -> bool:
         """Whether loads may return what was there before a strong store; `alone`: it is by one lane of each warp.
 
-        With `eager` only arrivals at a counter: who waits for too few of them shows by the value before the last.
+        With `eager` only arrivals at a counter, which release or are made alone, as those at histograms are not: who
+        waits for too few of them shows by the value before the last.
         """
         if self._timeline.schedule != "eager":
             return True
-        return alone and _ARRIVES.search(statement.opcode) is not None
+        return (alone or _RELEASES.search(statement.opcode) is not None) and bool(_ARRIVES.search(statement.opcode))
 
     def store(
         self,
