@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.state.machine import Machine
 
 _WORD = re.compile(r"[%$\w]+")
-_EQUALITY = re.compile(r"setp\.(eq|ne)\.")
+_EQUALITY = re.compile(r"setp\.(equ?|neu?)\.")
 
 
 @dataclass(slots=True)
