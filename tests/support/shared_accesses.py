@@ -9,6 +9,7 @@ from ptxgen.emulator.checks.order.by_barriers import ByBarriers
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
+from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import WARP, AsyncWork
@@ -19,9 +20,8 @@ def shared_accesses(findings: Findings) -> tuple[HappensBefore, SharedAccesses]:
     order = HappensBefore(1, 2, 1, findings)
     lanes = LaneAccesses(order, 1, 4096, findings)
     order.attach(lanes)
-    return order, SharedAccesses(
-        order, StaleWaits(order, MbarrierOrder(order), [{}]), lanes, ByBarriers(order), CasLoops(), 1, 4096, findings
-    )
+    waits, flags = StaleWaits(order, MbarrierOrder(order), [{}]), WeakFlags(order)
+    return order, SharedAccesses(order, waits, lanes, ByBarriers(order), CasLoops(), flags, 1, 4096, findings)
 
 
 def issue(order: HappensBefore, what: str, statement: Statement) -> AsyncOperation:

@@ -38,6 +38,19 @@ def joining(successors: Sequence[Sequence[int]], converging: Sequence[bool]) -> 
     return found
 
 
+def shortest_cycle(successors: Sequence[Sequence[int]], node: int) -> list[int]:
+    """The nodes of the shortest way from one back to it, in their order; empty if there is none."""
+    ways, seen = [[node]], set[int]()
+    for way in ways:
+        for each in successors[way[-1]]:
+            if each == node:
+                return way
+            if each < len(successors) and each not in seen:
+                seen.add(each)
+                ways.append([*way, each])
+    return []
+
+
 def _reach(successors: Sequence[Sequence[int]]) -> set[int]:
     seen, stack = {0}, [0]
     while stack:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers, mbarriers
-from ptxgen.emulator.load.program import EXITED, Block, Operation
+from ptxgen.emulator.load.flow import shortest_cycle
+from ptxgen.emulator.load.program import EXITED, Operation, Program
 from ptxgen.emulator.state.convergence import Wait
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.emulator.state.signals import byte_list, lines
@@ -111,7 +112,7 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list
             yield operation, _need(scheduler, key, warp), [warp]
     if scheduler.spinning:
         for warp in _spinning(scheduler):
-            operation = _polled(scheduler.program.blocks, int(scheduler.warps.current[warp]))
+            operation = _polled(scheduler.program, int(scheduler.warps.current[warp]))
             missing = "spins forever: nothing that is still running can change what this loop polls"
             polled, offset = scheduler.machine.polled.get(warp), None
             if polled is not None:
@@ -179,26 +180,13 @@ def _lanes(numbers: list[int]) -> str:
     return f"lane{'s' if len(numbers) > 1 else ''} {spans}"
 
 
-def _polled(blocks: Sequence[Block], pc: int) -> Operation:
+def _polled(program: Program, pc: int) -> Operation:
     """What the innermost loop around a pc polls: its first strong load or wait, or what is at the pc if it has none."""
-    for each in sorted(_loop(blocks, pc)):
-        for operation in blocks[each].operations:
+    for each in sorted(shortest_cycle(program.successors, pc)):
+        for operation in program.blocks[each].operations:
             if _POLLS.search(operation.statement.opcode):
                 return operation
-    return blocks[pc].operations[0]
-
-
-def _loop(blocks: Sequence[Block], pc: int) -> list[int]:
-    """The blocks of the shortest way from one back to it; empty if there is none."""
-    ways, seen = [[pc]], set[int]()
-    for way in ways:
-        for each in blocks[way[-1]].successors:
-            if each == pc:
-                return way
-            if each < len(blocks) and each not in seen:
-                seen.add(each)
-                ways.append([*way, each])
-    return []
+    return program.blocks[pc].operations[0]
 
 
 def _spinning(scheduler: Scheduler) -> list[int]:

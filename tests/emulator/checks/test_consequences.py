@@ -88,6 +88,111 @@ TURNS = """
     add.u32 %c, %c, 1;
     @%first st.release.gpu.global.u32 [%out0+1024], %c;
     ret;"""
+#: A CTA stores an array, then a flag that another one polls; or CTAs add to a word, one after the other, by a lock.
+FLAGGED = """
+    .reg .b32 %t, %c, %x; .reg .b64 %at; .reg .pred %first, %other, %p;
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;
+    setp.eq.u32 %first, %t, 0; setp.ne.u32 %other, %c, 0;
+    mad.wide.u32 %at, %t, 4, %out0;
+    @%other bra poll;
+    st.global.u32 [%at], 7;
+    bar.sync 0;
+    @%first SET;
+    bra end;
+poll: POLL;
+    setp.eq.u32 %p, %x, 0;
+    @%p bra poll;
+    bar.sync 0;
+    ld.global.u32 %x, [%at];
+    st.global.u32 [%at+512], %x;
+end: ret;"""
+LOCKED = """
+    .reg .b32 %t, %x; .reg .pred %other, %p;
+    mov.u32 %t, %tid.x; setp.ne.u32 %other, %t, 0;
+    @%other bra end;
+lock: POLL;
+    setp.ne.u32 %p, %x, 0;
+    @%p bra lock;
+    TAKE
+    ld.global.u32 %x, [%out0];
+    add.u32 %x, %x, 1;
+    st.global.u32 [%out0], %x;
+    SET;
+end: ret;"""
+SET, UNSET = "st{}.global.u32 [%out0+1024], 1", "st{}.global.u32 [%out0+1024], 0"
+TAKE = "st.global.u32 [%out0+1024], 1;"
+GET, SWAP = "ld{}.global.u32 %x, [%out0+1024]", "atom{}.global.cas.b32 %x, [%out0+1024], 0, 1"
+RELEASE, ACQUIRE, SMALL, LITTLE = ".release.gpu", ".acquire.gpu", ".release.cta", ".acquire.cta"
+#: (kernel, how a flag is set and polled, how a lock is taken, code).
+WEAK = {
+    "flag, both weak": (FLAGGED, SET.format(""), GET.format(""), "", "global-race"),
+    "flag, weak store": (FLAGGED, SET.format(""), GET.format(ACQUIRE), "", "global-race"),
+    "flag, weak load": (FLAGGED, SET.format(RELEASE), GET.format(""), "", "global-race"),
+    "flag, both .cta": (FLAGGED, SET.format(SMALL), GET.format(LITTLE), "", "narrow-scope"),
+    "lock, weak store": (LOCKED, UNSET.format(""), SWAP.format(ACQUIRE), "", "global-race"),
+    "lock, all weak": (LOCKED, UNSET.format(""), GET.format(""), TAKE, "global-race"),
+    "lock, .cta swap": (LOCKED, UNSET.format(RELEASE), SWAP.format(LITTLE), "", "narrow-scope"),
+    "lock, both .cta": (LOCKED, UNSET.format(SMALL), SWAP.format(LITTLE), "", "narrow-scope"),
+    "right flag": (FLAGGED, SET.format(RELEASE), GET.format(ACQUIRE), "", ""),
+    "right lock": (LOCKED, UNSET.format(RELEASE), SWAP.format(ACQUIRE), "", ""),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", WEAK)
+def test_a_weak_flag_explains_races_on_what_it_should_order(name: str, schedule: Any) -> None:
+    body, sets, polls, takes, code = WEAK[name]
+    for old, new in (("SET", sets), ("POLL", polls), ("TAKE", takes)):
+        body = body.replace(old, new)
+    for seed in range(3 if schedule == "random" else 1):
+        report, _ = launch(body, [np.zeros(512, np.uint32)], grid=2, block=64, schedule=schedule, seed=seed)
+        if not code:
+            assert not report.findings, report.summary()
+            continue
+        assert one(report.findings)[0] == code, report.summary()
+        if code == "global-race":
+            assert "polls it as a flag, but" in report.findings[0].rule
+
+
+#: A flag in shared memory, relaxed in all CTAs but the first.
+RELAXED_LATER = """
+    .shared .align 4 .b32 data[32]; .shared .align 4 .b32 flag;
+    .reg .b32 %t, %c, %x, %at; .reg .pred %first, %other, %p;
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;
+    setp.eq.u32 %first, %t, 0; setp.ge.u32 %other, %t, 32;
+    @%first st.shared.u32 [flag], 0;
+    bar.sync 0;
+    and.b32 %x, %t, 31;
+    mov.u32 %at, data; mad.lo.u32 %at, %x, 4, %at;
+    setp.eq.u32 %p, %c, 0;
+    @%other bra poll;
+    st.shared.u32 [%at], 7;
+    bar.warp.sync -1;
+    @%p fence.acq_rel.cta;
+    @%first st.relaxed.cta.shared.u32 [flag], 1;
+    bra end;
+poll: ld.acquire.cta.shared.u32 %x, [flag];
+    setp.eq.u32 %p, %x, 0;
+    @%p bra poll;
+    bar.warp.sync -1;
+    ld.shared.u32 %x, [%at];
+end: ret;"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_relaxed_flag_of_ctas_that_follow_others(schedule: Any) -> None:
+    report, _ = launch(RELAXED_LATER, grid=6, block=64, schedule=schedule, multiprocessors=1)
+    assert one(report.findings) == ("missing-fence", set()), report.summary()
+
+
+def test_a_barrier_that_is_missing_besides_a_weak_flag_stays() -> None:
+    """The flag would not order what comes after it."""
+    body = FLAGGED.replace("SET", SET.format("")).replace("POLL", GET.format(ACQUIRE))
+    body = body.replace("bra end;\npoll", "bar.sync 0;\n st.global.u32 [%at+512], 9;\n bra end;\npoll")
+    report, _ = launch(body, [np.zeros(512, np.uint32)], grid=2, block=64)
+    assert sorted(each.code for each in report.findings) == ["global-race"] * 2, report.summary()
+
+
 #: A load through the read-only path of what threads of both CTAs add to.
 READ_ONLY = """
     .reg .b32 %x;

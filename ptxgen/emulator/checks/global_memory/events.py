@@ -20,6 +20,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, ShadowMemory
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
@@ -64,9 +65,11 @@ class GlobalEvents:
         lane_intervals: NDArray[np.int64],
         bytes: int,
         cas_loops: CasLoops,
+        flags: WeakFlags,
         findings: Findings,
     ) -> None:
         self._happens_before, self._cas_loops, self._findings = happens_before, cas_loops, findings
+        self._flags = flags
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
         #: By threads: weak stores, the last weak loads and earlier ones that are unordered with them.
@@ -213,8 +216,11 @@ class GlobalEvents:
             report_unfenced(self._findings, found, other, side, statement, flags)
             return True
         under_way = bool(number) or clock == PENDING
+        flag = self._flag(warp, event, what, statement, address)
         if excuse:
             rule = excuse
+        elif flag.rule and not equal:
+            rule = flag.rule
         elif number:
             rule = "The warp has not waited for its completion"
         elif clock == PENDING:
@@ -233,12 +239,23 @@ class GlobalEvents:
             summary=f"{found} {does(found, what)} {found.place or 'global memory'}, which {other} "
             f"{doing or ('reads' if other.role == 'reader' else 'writes')}",
             rule=rule,
-            fix=STRONG_LOAD if excuse else ONE_STORE if equal else None,
+            fix=STRONG_LOAD if excuse else ONE_STORE if equal else flag.fix or None,
             accesses=(found, other),
             severity="advice" if excuse or equal else "error",
-            cause=causes.EQUAL_STORES if equal else None,
+            cause=causes.EQUAL_STORES if equal else flag.causes or None,
         )
         return True
+
+    def _flag(self, warp: int, event: int, what: str, statement: Statement, address: int | None) -> FlagRace:
+        """What a race has to do with a flag."""
+        order, (earlier, kind) = self._happens_before, self.kind_of(event)
+        found = Party(order.actor(warp), order.clock(warp), statement, what)
+        other = Party(int(self.actor[event]), int(self.clock[event]), earlier, kind)
+        if found.actor // order.warps == other.actor // order.warps:
+            scope = "cta"
+        else:
+            scope = "cluster" if found.actor // order.members == other.actor // order.members else "gpu"
+        return self._flags.race(warp, found, other, address, scope)
 
     def _excuse(self, what: str, found: Access, earlier: str, other: Access) -> str:
         """Why a load and an atomic operation, or a strong store, are but advice; empty if they are not."""

@@ -40,6 +40,7 @@ SHARED_RACE = _check(
         "tmem-freed-in-use",
         "uninitialized-shared",
         "missing-fence",
+        "global-race",
     ),
 )
 
@@ -68,6 +69,7 @@ GLOBAL_RACE = _check(
     "ld.global.u32 %other, [%data];       // by another",
     fires="emulator/checks/global_memory/test_kernels.py::test_kernels",
     twin="emulator/checks/global_memory/test_kernels.py::test_kernels",
+    explains=("global-race", "shared-race", "missing-fence"),
 )
 
 MISSING_FENCE = _check(
@@ -110,7 +112,7 @@ NARROW_SCOPE = _check(
     twin="emulator/checks/global_memory/test_races.py::"
     "test_narrow_scopes[st.release.cta.global.u32 [%flag], 1;-ld.acquire.gpu.global.u32 %x, [%flag];-late"
     "]",
-    explains=("missing-fence",),
+    explains=("missing-fence", "narrow-scope"),
 )
 
 MISSING_PROXY_FENCE = _check(

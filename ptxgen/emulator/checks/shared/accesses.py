@@ -41,6 +41,7 @@ from ptxgen.syntax import Statement
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.by_barriers import ByBarriers
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 
 #: Groups of warps that are kept.
 _GROUPS = 1024
@@ -73,6 +74,7 @@ class SharedAccesses(Observer):
         lanes: LaneAccesses,
         by_barriers: ByBarriers,
         cas_loops: CasLoops,
+        flags: WeakFlags,
         slots: int,
         bytes: int,
         findings: Findings,
@@ -99,7 +101,7 @@ class SharedAccesses(Observer):
         #: Where `lanes` finds the lines of accesses too.
         self.stores, self.loads = lanes.stores, lanes.loads
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
-        self.races = self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, findings)
+        self.races = self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, flags, findings)
         self.fences = ProxyFences(
             happens_before, lanes, self.strong_stores, by_barriers, self._races.copy_lines, findings
         )

@@ -22,6 +22,7 @@ from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
 from ptxgen.emulator.checks.order.mbarrier_scope import BESIDE, RELEASES
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
+from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
 from ptxgen.emulator.checks.registry import mbarriers, races
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
@@ -36,6 +37,7 @@ _MMAS = ("tcgen05.mma", "wgmma.mma_async")
 _CORE = ("tcgen05.mma", "tcgen05.cp")
 #: What writes shared memory whether or not it is read: prefetches into L2 drop their copies there.
 _COPIES = ("tensor copy", "bulk copy")
+_NO_FLAG = FlagRace()
 _RELAXED = "barrier.cluster.arrive.relaxed"
 
 
@@ -48,9 +50,10 @@ class SharedRaces:
         waits: StaleWaits,
         stores: ThreadAccesses,
         cas_loops: CasLoops,
+        flags: WeakFlags,
         findings: Findings,
     ) -> None:
-        self._cas_loops = cas_loops
+        self._cas_loops, self._flags = cas_loops, flags
         self._happens_before, self._waits, self._stores, self._findings = happens_before, waits, stores, findings
         #: What MMAs, by number, read while it may be overwritten: (CTA slot, granules).
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
@@ -181,7 +184,7 @@ class SharedRaces:
             copied = clock == PENDING and line in self.copy_lines
             found = self._found(access, warp, verb, at)
             other = happens_before.party("reader" if loads else "writer", line, warp, member, at)
-            actor = warp - warp % happens_before.members + member
+            actor = happens_before.actor(warp - warp % happens_before.members + member)
             excuse = self._excuse(access, accesses, line, loads=loads)
             # Of lanes that lag behind their warp (`HappensBefore.lagging`).
             behind = clock != PENDING and happens_before.has_observed_actor(warp, actor, clock)
@@ -190,8 +193,9 @@ class SharedRaces:
                 flags = happens_before.flags(warp, actor, clock)
                 report_unfenced(self._findings, found, other, side, access.statement, flags)
                 continue
-            relaxed = happens_before.ordered_by_relaxed_arrival(warp, actor, clock)
-            own = actor // happens_before.warps == slot
+            other_warp = warp - warp % happens_before.members + member
+            relaxed = happens_before.ordered_by_relaxed_arrival(warp, other_warp, clock)
+            own = other_warp // happens_before.warps == slot
             if relaxed and own and (verb.startswith("overwrites") or warp // happens_before.warps == slot):
                 self._findings.report(
                     races.MISSING_FENCE,
@@ -209,7 +213,14 @@ class SharedRaces:
             why, parity = "", False
             if not by_mma:
                 why, parity = self._waits.why(warp, event, reads=verb == "reads", by=access.number)
-            rule = by_mma or _sentence(why)
+            flag = _NO_FLAG
+            if not (by_mma or why or relaxed or behind or copied):
+                kind = "strong store" if isinstance(accesses, StrongStores) else what
+                earlier = Party(actor, clock, happens_before.statements.get(line), kind)
+                mine = Party(happens_before.actor(warp), happens_before.clock(warp), access.statement, access.what)
+                apart = other_warp // happens_before.warps != warp // happens_before.warps
+                flag = self._flags.race(warp, mine, earlier, (slot, at), "cluster" if apart else "cta")
+            rule = by_mma or flag.rule or _sentence(why)
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
             if not rule and behind:
@@ -222,11 +233,11 @@ class SharedRaces:
                 access.statement,
                 summary=f"{found} {_does(found)} {found.place}, which {other} {past}",
                 rule=rule,
-                fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else None,
+                fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else flag.fix or None,
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
                 # One missing barrier leaves an access unordered with whatever lines store there.
-                cause=frozenset([causes.unordered(found.line, other.line), causes.unordered(found.line, None)]),
+                cause=flag.causes | {causes.unordered(found.line, other.line), causes.unordered(found.line, None)},
             )
         if self.only_copies and verb == "reads" and isinstance(accesses, ThreadAccesses) and not loads:
             self._against_unpublished(access, warp, accesses, slot, granules, masks, observed)

@@ -15,6 +15,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from tests.support.harness import launch, module
 
 SCHEDULES: list[Any] = ["eager", "late", "random"]
@@ -254,7 +255,8 @@ def test_forgotten_events_stay_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     turns = (OTHER + BAR + GET + BAR + STORE + DONE + BAR + GET + BAR) * 5
     assert errors(run(turns)) == set()
     assert errors(run(turns + OTHER + GET)) == RACE
-    events = GlobalEvents(HappensBefore(1, 2, 1, Findings()), np.zeros(2, np.int64), 4096, CasLoops(), Findings())
+    order, findings = HappensBefore(1, 2, 1, Findings()), Findings()
+    events = GlobalEvents(order, np.zeros(2, np.int64), 4096, CasLoops(), WeakFlags(order), findings)
     statement = next(iter(ptxgen.parse(module("ret;")).statements()))
     old = events.stamp(events.of_copy(0, PENDING, statement, "bulk store"))
     fresh = [events.stamp(events.of_copy(1, PENDING, statement, "bulk store")) for _ in range(12)]

@@ -1,0 +1,183 @@
+"""Races on a flag, which explain those on what it should order.
+
+A flag or lock is a word that a loop polls. If one side accesses it weakly, the accesses race (PTX ISA 8.7), and they
+order nothing (8.8): so whatever the flag should order races too. That is one bug, with one fix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from ptxgen.emulator.checks import causes
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
+from ptxgen.emulator.load.flow import shortest_cycle
+from ptxgen.emulator.observer import Observer
+from ptxgen.syntax import Instruction, Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.load.program import Block, Operation, Program
+    from ptxgen.emulator.observer import MachineView, ProgramView
+
+#: So many accesses to flags are kept.
+_MANY = 256
+#: Accesses that read, and those that write; atomic operations do both.
+_READS = ("load", "strong load", "atomic operation")
+_WRITES = ("store", "strong store", "atomic operation")
+
+
+class Party(NamedTuple):
+    """One of two racing accesses: its warp (`HappensBefore.actors`), in which of its intervals, and what it does."""
+
+    actor: int
+    clock: int
+    statement: Statement | None
+    what: str
+
+
+class _Passed(NamedTuple):
+    """A poll of a line that reads what another warp has stored: both warps, when, and what the one had observed."""
+
+    writer: int
+    stored_at: int
+    observed: VectorClock | None
+    reader: int
+    read_at: int
+    line: int
+
+
+class FlagRace(NamedTuple):
+    """Why two accesses race: the causes, and rule and fix if they are to a flag, one of them weak."""
+
+    causes: frozenset[Hashable] = frozenset()
+    rule: str = ""
+    fix: str = ""
+
+
+_NO_FLAG = FlagRace()
+
+
+class WeakFlags(Observer):
+    """The flags that are polled in races."""
+
+    def __init__(self, happens_before: HappensBefore) -> None:
+        self._happens_before = happens_before
+        self._program: Program | None = None
+        #: By the place of each flag, the line that polls it.
+        self._places: dict[Hashable, int] = {}
+        self._passed: dict[tuple[int, int, int, int], _Passed] = {}
+        #: By the line that polls a lock, the warps that access it in races.
+        self._owners: dict[int, set[int]] = {}
+
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._program = program  # type: ignore[assignment]
+
+    def race(self, warp: int, found: Party, earlier: Party, place: Hashable, scope: str) -> FlagRace:
+        """Two accesses to a place race, the first one by a warp now; `scope` would include both."""
+        polls = next((each.statement for each in (found, earlier) if each.statement in self._polled), None)
+        if polls is None:
+            line = self._places.get(place)
+            if line is None:
+                return FlagRace(self._protected_by(warp, found, earlier)) if self._places else _NO_FLAG
+            if line in self._owners:
+                self._owners[line].update((found.actor, earlier.actor))
+            return FlagRace(frozenset([causes.flag(line)]))
+        line = self._places.setdefault(place, polls.line)
+        if any(self._takes(polls, each.statement) for each in (found, earlier) if each.what in _WRITES):
+            self._owners.setdefault(line, set()).update((found.actor, earlier.actor))
+        if found.what in _READS and earlier.what in _WRITES:
+            self._passes(found, earlier, line)
+        parties = dict.fromkeys(each.statement for each in (found, earlier) if each.what in ("load", "store"))
+        weak = " and ".join(_named(each) for each in parties if each is not None)
+        if not weak:
+            return FlagRace(frozenset([causes.flag(line)]))
+        return FlagRace(
+            frozenset([causes.flag(line)]),
+            f"Line {line} polls it as a flag, but {weak} {'are' if len(parties) > 1 else 'is'} weak, which orders "
+            "nothing",
+            f"st.release or red.release where it is set, ld.acquire or atom.acquire where it is polled, with scope "
+            f".{scope}",
+        )
+
+    def _takes(self, polls: Statement, sets: Statement | None) -> bool:
+        """Whether a thread that polls a flag may set it afterwards: it is a lock."""
+        program, rank = self._program, self._polled[polls]
+        return program is not None and sets is not None and program.leads_to(rank, sets)
+
+    def _passes(self, found: Party, earlier: Party, line: int) -> None:
+        key = earlier.actor, earlier.clock, found.actor, found.clock
+        if key not in self._passed and len(self._passed) < _MANY:
+            writer = self._happens_before.resident_warp(earlier.actor)
+            observed = self._happens_before.observed[writer].copy() if writer is not None else None
+            self._passed[key] = _Passed(earlier.actor, earlier.clock, observed, found.actor, found.clock, line)
+
+    def _protected_by(self, warp: int, found: Party, earlier: Party) -> frozenset[Hashable]:
+        """The flags that would order an earlier access before a warp, or locks that both warps take."""
+        locks = {line for line, owners in self._owners.items() if {found.actor, earlier.actor} <= owners}
+        return frozenset(map(causes.flag, locks)) | self._ordered_by(warp, earlier)
+
+    def _ordered_by(self, warp: int, earlier: Party) -> frozenset[Hashable]:
+        """The flags that would order an earlier access before a warp."""
+        order, reached, lines = self._happens_before, [(earlier.actor, earlier.clock)], set[int]()
+        for passed in self._passed.values():
+            if any(self._before(passed, *each) for each in reached):
+                reached.append((passed.reader, passed.read_at))
+                lines.add(passed.line)
+        own, now = order.actor(warp), order.clock(warp)
+        if any(
+            (actor == own and clock <= now) or order.has_observed_actor(warp, actor, clock)
+            for actor, clock in reached[1:]
+        ):
+            return frozenset(map(causes.flag, lines))
+        return frozenset()
+
+    def _before(self, passed: _Passed, actor: int, clock: int) -> bool:
+        """Whether what a warp did in an interval comes before the store of a flag."""
+        if passed.writer == actor:
+            return clock <= passed.stored_at
+        order = self._happens_before
+        return passed.observed is not None and passed.observed.has_observed(
+            order.epoch_of(actor), actor % order.members, clock
+        )
+
+    @cached_property
+    def _polled(self) -> dict[Statement, int]:
+        """Loads and atomic operations whose result decides whether their loop ends, and their blocks."""
+        program = self._program
+        if program is None:
+            return {}
+        blocks = program.blocks
+        return {
+            operation.statement: rank
+            for rank, block in enumerate(blocks)
+            for index, operation in enumerate(block.operations)
+            if operation.statement.opcode.startswith(("ld.", "atom."))
+            and _decides(operation, index, [blocks[each] for each in shortest_cycle(program.successors, rank)])
+        }
+
+
+def _decides(polls: Operation, index: int, loop: Sequence[Block]) -> bool:
+    """Whether a branch of a loop, its blocks in order from that of an instruction on, depends on what this one reads.
+
+    It is no flag if an atomic operation takes the value, as in the loop of an atom.cas.
+    """
+    held, decides = set(polls.writes), False
+    following = [each for number, block in enumerate(loop) for each in block.operations[0 if number else index + 1 :]]
+    for operation in following:
+        if held.isdisjoint(operation.reads | operation.guard_reads):
+            if operation.guard is None:
+                held -= operation.writes
+            continue
+        if operation.statement.opcode.startswith(("atom.", "red.")) and not held.isdisjoint(operation.reads):
+            return False
+        if operation.traits is not None and operation.traits.control == "branch":
+            decides = True
+        held |= operation.writes
+    return decides
+
+
+def _named(statement: Statement) -> str:
+    opcode = statement.opcode if isinstance(statement, Instruction) else statement.text.strip()
+    return f"{opcode} (line {statement.line})"
