@@ -128,7 +128,13 @@ class Finding:
         if self.title:
             text = f"{self.title}: {' '.join(map(_sentence, filter(None, (self.summary, self.rule))))}"
         if self.also_lines:
-            text += f" (so do{'es' if len(self.also_lines) == 1 else ''} {line_list(self.also_lines)})"
+            one = len(self.also_lines) == 1
+            same = f"{'waits' if one else 'wait'} because of it" if self.code == "deadlock" else ""
+            text += (
+                f" ({line_list(self.also_lines)} {same})"
+                if same
+                else f" (so do{'es' if one else ''} {line_list(self.also_lines)})"
+            )
         if places := self._other_places():
             text += f" (also {places})"
         if self.also_warps:

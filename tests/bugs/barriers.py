@@ -234,8 +234,8 @@ E:
         name="barrier-with-two-counts",
         source=REBUILT,
         what="one site of a barrier names 96 threads, the other 128: whoever comes last waits forever",
-        code="deadlock",
-        also=("barrier-shared", "barrier-mismatch"),
+        code="barrier-shared",
+        also=("barrier-mismatch",),
         ptx="""
     setp.ne.u32 %p1, %warp, 0;
     @%p1 bra B2;

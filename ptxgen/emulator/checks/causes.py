@@ -20,6 +20,11 @@ def mbarrier(offset: int) -> Hashable:
     return "mbarrier", offset
 
 
+def stuck(offset: int) -> Hashable:
+    """The mbarrier at an offset lacks arrivals in one CTA, which may have gone to those of others."""
+    return "stuck", offset
+
+
 def flag(line: int) -> Hashable:
     """What goes wrong with the strong access to a flag in a line."""
     return "flag", line

@@ -57,6 +57,8 @@ class _Kept:
     named: frozenset[Hashable] = frozenset()
     lines: set[int] = field(default_factory=set)
     causes: set[Hashable] = field(default_factory=set)
+    #: Causes of findings that explain it, by which it explains none itself.
+    after: set[Hashable] = field(default_factory=set)
     follows: _Kept | None = None
     #: The lines of its parties, and what they touch.
     pair: frozenset[int | None] = frozenset()
@@ -96,7 +98,9 @@ class _Kept:
         """
         if self.finding.severity == "advice" and other.finding.severity == "error":
             return False
-        caused = other.finding.code in CHECKS[self.finding.code].explains and not self.causes.isdisjoint(other.causes)
+        caused = other.finding.code in CHECKS[self.finding.code].explains and not (
+            self.causes.isdisjoint(other.causes) and self.causes.isdisjoint(other.after)
+        )
         return caused or (
             other.finding.code in _RACES.get(self.finding.code, ())
             and bool(other.pair)
@@ -179,13 +183,15 @@ class Findings:
         reads: bool = False,
         unless_deadlock: bool = False,
         cause: Cause = None,
+        after: frozenset[Hashable] = frozenset(),
     ) -> None:
-        """Report a broken rule at a statement; `ptxgen.emulator.checks.registry` says what to pass.
+        """Report a broken rule at a statement; `ptxgen.emulator.checks.registry` says what to pass. `after` are causes
+        of findings that explain it, but not one that has the same besides.
 
         Findings with the same cause, or with the same parties but for warps, CTAs and addresses, are one.
         """
         made = check.finding(statement, summary=summary, rule=rule, fix=fix, accesses=accesses, severity=severity)
-        self.keep(made, ends=ends, reads=reads, unless_deadlock=unless_deadlock, cause=cause)
+        self.keep(made, ends=ends, reads=reads, unless_deadlock=unless_deadlock, cause=cause, after=after)
 
     def keep(
         self,
@@ -195,6 +201,7 @@ class Findings:
         reads: bool = False,
         unless_deadlock: bool = False,
         cause: Cause = None,
+        after: frozenset[Hashable] = frozenset(),
     ) -> None:
         """Keep a finding, or count it to the one that says the same."""
         if not (self.checks or ends):
@@ -222,6 +229,7 @@ class Findings:
         record.warps |= warps
         record.lines.update([line] if line is not None else [])
         record.causes |= cause if isinstance(cause, frozenset) else {cause} - {None}
+        record.after |= after
         _add_accesses(record, finding)
         self._records.setdefault(by_line, record)
         self._records.setdefault(anywhere, record)

@@ -248,14 +248,19 @@ class Program:
 
     def leads_to(self, rank: int, statement: syntax.Statement) -> bool:
         """Whether a path from the start of a block comes to a statement, within its function."""
+        return any(
+            each.statement is statement for block in self.reached(rank) for each in self.blocks[block].operations
+        )
+
+    def reached(self, rank: int) -> set[int]:
+        """A block and those to which there are paths from it, within its function."""
         seen, pending = set[int](), [rank] if rank in range(len(self.blocks)) else []
         while pending:
             block = pending.pop()
-            if any(each.statement is statement for each in self.blocks[block].operations):
-                return True
-            seen.add(block)
-            pending += [each for each in self.successors[block] if each not in seen]
-        return False
+            if block not in seen:
+                seen.add(block)
+                pending += self.successors[block]
+        return seen
 
     @cached_property
     def unconverged(self) -> frozenset[int]:

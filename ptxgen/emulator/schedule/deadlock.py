@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers, mbarriers
 from ptxgen.emulator.load.flow import shortest_cycle
 from ptxgen.emulator.load.program import EXITED, Operation, Program
+from ptxgen.emulator.schedule.wait_graph import causes_of
 from ptxgen.emulator.state.convergence import Wait
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.emulator.state.signals import byte_list, lines
@@ -24,39 +26,140 @@ if TYPE_CHECKING:
 
 #: Opcodes of what a loop may poll.
 _POLLS = re.compile(r"^ld\..*(volatile|relaxed|acquire|mmio)|^atom|^mbarrier\..*wait")
+#: Opcodes of what signals an mbarrier.
+_SIGNALS = re.compile(r"^mbarrier\..*(arrive|complete_tx)|mbarrier::complete_tx|^tcgen05\.commit|^cp\.async\.mbarrier")
+#: Opcodes of arrivals at the barrier of a cluster, and at those of a CTA.
+_CLUSTER, _BARRIER = re.compile(r"^barrier\.cluster\.arrive"), re.compile(r"^bar(rier)?\.(?!cluster|warp)")
+#: Opcodes of work in the order of the data.
+_ISSUES = (re.compile(r"mbarrier::complete_tx|^cp\.async"), re.compile(r"^(tcgen05|wgmma)\.mma"))
 #: Warps of a finding that are kept as data.
 _SHOWN = 8
 
 
 def report_deadlock(scheduler: Scheduler) -> None:
-    """One finding per instruction and state of the object it waits for, for any number of CTAs; then their causes."""
+    """One finding per instruction and state of the object it waits for, for any number of CTAs, those that wait for
+    other waiting warps under theirs; then their causes.
+    """
     findings = scheduler.machine.findings
     findings.deadlocked()
     scheduler.machine.events.launch_deadlocks(lambda warp, statement: _may_execute(scheduler, warp, statement))
-    waits: dict[tuple[Operation | None, _Need], list[int]] = {}
-    for operation, need, warps in _waits(scheduler):
-        waits.setdefault((operation, need), []).extend(warps)
-    absent = _absent(scheduler) if any(not need.waits for _, need in waits) else ""
-    for (operation, need), warps in sorted(waits.items(), key=lambda each: not each[0][1].partial):
-        statement = operation.statement if operation is not None else None
-        findings.report(
-            mbarriers.DEADLOCK,
-            statement,
-            summary=need.missing,
-            rule=f"{_who(scheduler, warps)} wait{'' if len(set(warps)) > 1 else 's'} for it here{absent}",
-            fix=need.fix or (_RESIDENCY if absent else ""),
-            accesses=tuple(
-                _waiter(scheduler, each, warp, need.mbarrier)
-                for each in (statement, *need.at)
-                for warp in warps[:_SHOWN]
-            ),
-            ends=True,
-            cause=_cause(need.mbarrier, statement),
-        )
+    waits: dict[tuple[Operation | None, _Need], _Waiting] = {}
+    for operation, need, source, warps in _waits(scheduler):
+        waiting = waits.setdefault((operation, need), _Waiting(operation, need, []))
+        waiting.sources.append((source, warps))
+    ordered = sorted(waits.values(), key=lambda each: _rank(scheduler, each))
+    absent = _absent(scheduler) if any(not each.need.waits for each in ordered) else ""
+    follows = _causes(scheduler, ordered)
+    for number in sorted(range(len(ordered)), key=lambda each: follows[each] != each):
+        _report(scheduler, ordered[number], absent, ("deadlock", follows[number]))
     _blame_registers(scheduler)
     for slot, barrier, warp, statement in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
         _blame_parity(scheduler, barrier, warp, statement)
+
+
+def _report(scheduler: Scheduler, waiting: _Waiting, absent: str, cause: Hashable) -> None:
+    operation, need, warps = waiting.operation, waiting.need, waiting.warps
+    statement = operation.statement if operation is not None else None
+    elsewhere = _gone_elsewhere(scheduler, waiting)
+    scheduler.machine.findings.report(
+        mbarriers.DEADLOCK,
+        statement,
+        summary=need.missing,
+        rule=f"{_who(scheduler, warps)} wait{'' if len(set(warps)) > 1 else 's'} for it here{absent}",
+        fix=need.fix or (_RESIDENCY if absent else ""),
+        accesses=tuple(
+            _waiter(scheduler, each, warp, need.mbarrier) for each in (statement, *need.at) for warp in warps[:_SHOWN]
+        ),
+        ends=True,
+        cause=frozenset([cause, *elsewhere]),
+        after=_cause(None if elsewhere else need.mbarrier, statement, need.barrier),
+    )
+
+
+def _gone_elsewhere(scheduler: Scheduler, waiting: _Waiting) -> list[Hashable]:
+    """The cause of too many phases of the same mbarrier in other CTAs, if there are any and none here."""
+    here = {slot for (kind, slot, _), _ in waiting.sources if kind == "mbarrier"}
+    offset, size = waiting.need.mbarrier, scheduler.machine.clusters.size
+    if offset is None:
+        return []
+    clusters = {slot // size for slot in here}
+    behind = {
+        slot
+        for cluster in clusters
+        for slot in range(cluster * size, (cluster + 1) * size)
+        if (barrier := scheduler.machine.mbarriers[slot].get(offset)) is not None and barrier.behind
+    }
+    return [causes.stuck(offset)] if behind and behind.isdisjoint(here) else []
+
+
+def _rank(scheduler: Scheduler, waiting: _Waiting) -> tuple[bool, int]:
+    """The nearer to the cause, the lower: phases that have begun, then the others in the order of the data, since who
+    issues copies should not wait for those who use them.
+    """
+    if waiting.need.mbarrier is None:
+        return not waiting.need.partial, len(_ISSUES)
+    pc = int(scheduler.warps.current[waiting.warps[0]])
+    issues = next((n for n, each in enumerate(_ISSUES) if _leads_to(scheduler, pc, each)), len(_ISSUES))
+    return not waiting.need.partial, issues
+
+
+def _causes(scheduler: Scheduler, waits: list[_Waiting]) -> list[int]:
+    """By wait, the one that it follows from, itself if from none; the same wait in another cluster counts as one."""
+    where: dict[int, set[int]] = {}
+    for number, waiting in enumerate(waits):
+        for warp in waiting.warps:
+            where.setdefault(warp, set()).add(number)
+    waits_for = [
+        {
+            other
+            for source, warps in waiting.sources
+            for warp, others in where.items()
+            if others != {number} and _may_complete(scheduler, source, warps, warp)
+            for other in others - {number}
+        }
+        for number, waiting in enumerate(waits)
+    ]
+    first: dict[tuple[Operation | None, int | None], int] = {}
+    return [first.setdefault((waits[each].operation, waits[each].need.mbarrier), each) for each in causes_of(waits_for)]
+
+
+def _may_complete(scheduler: Scheduler, source: _Source, waiting: list[int], warp: int) -> bool:
+    """Whether a warp would do something for what others wait for if it could proceed."""
+    machine = scheduler.machine
+    kind, place, number = source
+    slot, pc = int(machine.cta_slot[warp]), int(scheduler.warps.current[warp])
+    match kind:
+        case "mbarrier":
+            if machine.clusters.of(slot) != machine.clusters.of(place):
+                return False
+            barrier = machine.mbarriers[place].get(number)
+            accounts = [barrier.account, barrier.previous] if barrier is not None else []
+            known = {id(each): each for account in accounts if account is not None for each in account.statements}
+            if known and any(scheduler.program.leads_to(pc, each) for each in known.values()):
+                return True
+            return not known and _leads_to(scheduler, pc, _SIGNALS)
+        case "cluster":
+            return machine.clusters.of(slot) == place and warp not in waiting and _leads_to(scheduler, pc, _CLUSTER)
+        case "barrier":
+            at = [name for (other, name), each in scheduler.barriers.open.items() if other == slot and each.has(warp)]
+            # One that waits at another barrier may have come to the wrong one.
+            return slot == place and number not in at and (bool(at) or _leads_to(scheduler, pc, _BARRIER))
+        case "registers":
+            return slot == place and warp not in waiting
+        case "lanes":
+            return warp in waiting
+        case _:
+            return warp not in waiting
+
+
+def _leads_to(scheduler: Scheduler, pc: int, opcodes: re.Pattern[str]) -> bool:
+    """Whether a path from a block comes to an instruction like that."""
+    return any(
+        opcodes.search(operation.statement.opcode)
+        for block in scheduler.program.reached(pc)
+        for operation in scheduler.program.blocks[block].operations
+    )
 
 
 _RESIDENCY = "launch no more CTAs than are resident together; cooperative=True refuses a grid that is larger"
@@ -74,8 +177,8 @@ def _absent(scheduler: Scheduler) -> str:
 
 
 class _Need(NamedTuple):
-    """What a warp waits for: what is missing, what to do about it, the offset of the mbarrier if it is one, and the
-    instructions `at` which its other lanes are.
+    """What a warp waits for: what is missing, what to do about it, the offset of the mbarrier or the number of the
+    barrier of a CTA if it is one, and the instructions `at` which its other lanes are.
 
     `partial`: some arrivals of its phase have come, but not all, which is nearer to the cause than a phase that nobody
     has begun. `waits`: it does not poll memory.
@@ -84,9 +187,27 @@ class _Need(NamedTuple):
     missing: str
     fix: str = ""
     mbarrier: int | None = None
+    barrier: int | None = None
     at: tuple[Instruction, ...] = ()
     partial: bool = False
     waits: bool = True
+
+
+#: What completes a wait: a kind, where (a CTA slot or a cluster), and a number or an offset.
+_Source = tuple[str, int, int]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Warps that wait for the same at an instruction, by what completes it."""
+
+    operation: Operation | None
+    need: _Need
+    sources: list[tuple[_Source, list[int]]]
+
+    @property
+    def warps(self) -> list[int]:
+        return [warp for _, warps in self.sources for warp in warps]
 
 
 def _waiter(scheduler: Scheduler, statement: Statement | None, warp: int, mbarrier: int | None) -> Access:
@@ -94,9 +215,11 @@ def _waiter(scheduler: Scheduler, statement: Statement | None, warp: int, mbarri
     return scheduler.machine.findings.access("waiter", statement, warp, space=space, address=mbarrier)
 
 
-def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hashable]:
-    """What keeps a warp waiting, at the offset of an mbarrier (None: at something else)."""
+def _cause(mbarrier: int | None, statement: Statement | None, barrier: int | None = None) -> frozenset[Hashable]:
+    """What keeps a warp waiting, at the offset of an mbarrier or at a barrier of its CTA (None: at something else)."""
     keys: set[Hashable] = {causes.DEADLOCK}
+    if barrier is not None:
+        keys.add(causes.barrier(barrier))
     if mbarrier is not None:
         keys.add(causes.mbarrier(mbarrier))
     if statement is not None:
@@ -104,23 +227,27 @@ def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hasha
     return frozenset(keys)
 
 
-def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list[int]]]:
-    """(instruction, what it waits for, warps); causes come before what waits for the warps and lanes that they stop."""
+def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, _Source, list[int]]]:
+    """(instruction, what it waits for, what completes that, warps); causes come before what waits for the warps and
+    lanes that they stop.
+    """
     apart = _apart(scheduler)
     for key, waiting in scheduler.warps.waits.items():
         for warp, _, operation in waiting if not isinstance(key, Wait) else ():
-            yield operation, _need(scheduler, key, warp), [warp]
+            yield operation, _need(scheduler, key, warp), _source(scheduler, key, warp), [warp]
     if scheduler.spinning:
         for warp in _spinning(scheduler):
             operation = _polled(scheduler.program, int(scheduler.warps.current[warp]))
             missing = "spins forever: nothing that is still running can change what this loop polls"
             polled, offset = scheduler.machine.polled.get(warp), None
+            source = "memory", 0, 0
             if polled is not None:
                 missing += f". It last tested {_state(polled.barrier)}"
                 offset = polled.barrier.address
-            yield operation, _Need(missing, mbarrier=offset, waits=polled is not None), [warp]
+                source = "mbarrier", polled.slot, offset
+            yield operation, _Need(missing, mbarrier=offset, waits=polled is not None), source, [warp]
     for warp, (operation, lanes) in apart.items():
-        yield operation, _missing_lanes(scheduler, warp, operation, lanes), [warp]
+        yield operation, _missing_lanes(scheduler, warp, operation, lanes), ("lanes", warp, 0), [warp]
     for (slot, name), barrier in scheduler.barriers.open.items():
         if all(arrival.warp in apart for arrival in barrier.arrived):
             continue  # they are the lanes for which others of their warps wait
@@ -129,7 +256,8 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list
             f"barrier {name} never completes: {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
         )
         warps = [arrival.warp for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].warp]
-        yield barrier.operation, _Need(missing + _exited(scheduler, slot)), warps
+        missing += _exited(scheduler, slot) + _at_other_barriers(scheduler, slot, name)
+        yield barrier.operation, _Need(missing, barrier=name), ("barrier", slot, name), warps
 
 
 def _apart(scheduler: Scheduler) -> dict[int, tuple[Operation, NDArray[np.bool_]]]:
@@ -206,6 +334,16 @@ def _exited(scheduler: Scheduler, slot: int) -> str:
     return f" ({_warps(gone)} {'have' if len(gone) > 1 else 'has'} exited)" if gone else ""
 
 
+def _at_other_barriers(scheduler: Scheduler, slot: int, name: int) -> str:
+    """How many threads of a CTA have arrived at its other barriers."""
+    places = [
+        f"{scheduler.barriers.count(barrier)} at barrier {other} (line {barrier.operation.statement.line})"
+        for (place, other), barrier in sorted(scheduler.barriers.open.items(), key=lambda each: each[0])
+        if place == slot and other != name
+    ]
+    return f", {' and '.join(places)}" if places else ""
+
+
 def _who(scheduler: Scheduler, warps: list[int]) -> str:
     per_cta = scheduler.machine.warps_per_cta
     slot = warps[0] // per_cta
@@ -229,17 +367,31 @@ def _need(scheduler: Scheduler, key: object, warp: int) -> _Need:
             barrier = machine.mbarriers[key[1]].get(key[2])
             if barrier is None:
                 return _Need(f"the mbarrier at {key[2]:#x} is gone", mbarrier=key[2])
-            partial = 0 < barrier.pending < barrier.expected
-            return _Need(_state(barrier), _fix(barrier, warp), key[2], partial=partial)
+            partial = barrier.pending < barrier.expected or barrier.tx != 0
+            return _Need(_state(barrier), _fix(barrier, warp), mbarrier=key[2], partial=partial)
         case "tmem":
             return _Need(f"no warp frees {machine.tensor.describe(key[1])}")
         case _:
             return _Need(f"missing: {key}")
 
 
+def _source(scheduler: Scheduler, key: object, warp: int) -> _Source:
+    match key:
+        case ("mbarrier", int(slot), int(offset)):
+            return "mbarrier", slot, offset
+        case ("cluster", int(cluster)):
+            return "cluster", cluster, 0
+        case ("registers", *_):
+            return "registers", int(scheduler.machine.cta_slot[warp]), 0
+        case _:
+            return "memory", 0, 0
+
+
 def _fix(barrier: MBarrier, warp: int) -> str:
     """Why a phase never completes, by what it still lacks."""
     account = barrier.account
+    if account.came and not account.expected:
+        return "announce the bytes by mbarrier.arrive.expect_tx in the thread that issues the copies"
     if barrier.phase == 0 and not account.arrivals and not account.expected and warp not in barrier.waits:
         return "wait with parity 1 if the stage is empty at first, else add the missing arrival"
     if barrier.pending:

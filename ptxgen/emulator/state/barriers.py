@@ -60,6 +60,10 @@ class CtaBarrier:
     def arrive(self, warp: int, lanes: NDArray[np.bool_], reduction: Reduction, position: int, *, waits: bool) -> None:
         self.arrived.append(Arrival(warp, lanes, reduction, position, waits))
 
+    def has(self, warp: int) -> bool:
+        """Whether lanes of a warp have arrived."""
+        return any(arrival.warp == warp for arrival in self.arrived)
+
     def reduce(self) -> None:
         """Give every waiting thread the count of true predicates, or whether all or any are."""
         if not self.reduces:

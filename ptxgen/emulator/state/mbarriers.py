@@ -53,6 +53,8 @@ class MBarrier:
     called: str = ""
     #: Whether its bytes have been found wrong.
     miscounted: bool = False
+    #: Whether a phase may have completed while a waiter was a round behind.
+    behind: bool = False
 
     def over(self, signal: Signal) -> None:
         """An operation that signals it is complete."""

@@ -47,6 +47,11 @@ class Account:
         _add(self.came, statement, size)
 
     @property
+    def statements(self) -> list[Statement]:
+        """What has arrived, announced or transferred anything."""
+        return [statement for book in (self.expected, self.came, self.arrivals) for statement, _ in book.values()]
+
+    @property
     def bytes_expected(self) -> int:
         return sum(size for _, size in self.expected.values())
 

@@ -181,6 +181,7 @@ class Phases(Observer):
             waiter = self._findings.access(
                 "waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase
             )
+            mbarrier.behind = True
             self._idle.setdefault(warp, []).append(_Behind(mbarrier, phase, statement, waiter))
 
     def _against_phase_before(
@@ -249,5 +250,6 @@ class Phases(Observer):
                 f"parity alone: it would {_IDLE if severity == 'advice' else 'take the next one for its own'}",
                 accesses=(found.waiter,),
                 cause=frozenset([causes.mbarrier(found.mbarrier.address)]),
+                after=frozenset([causes.stuck(found.mbarrier.address)]),
                 severity=severity,
             )

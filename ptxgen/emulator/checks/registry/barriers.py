@@ -19,7 +19,7 @@ BARRIER_MISMATCH = _check(
     example="@%producer bar.sync 1, 64;\n@!%producer bar.sync 1, 128;      // fixed: 64",
     fires="emulator/semantics/test_barrier.py::test_counts_that_do_not_match",
     twin="emulator/semantics/test_barrier.py::test_counts_that_do_not_match",
-    explains=("barrier-exited", "barrier-sites"),
+    explains=("barrier-exited", "barrier-sites", "deadlock"),
 )
 
 BARRIER_SHARED = _check(
@@ -49,7 +49,7 @@ BARRIER_SITES = _check(
     example="@%some bra A;\nbar.sync 0;\nbra B;\nA: bar.sync 0;      // fixed: one bar.sync 0 after B\nB:",
     fires="bugs/test_bugs.py::test_bug_is_reported[barrier-in-both-branches-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[barrier-in-both-branches-eager]",
-    explains=("barrier-exited",),
+    explains=("barrier-exited", "deadlock"),
 )
 
 BARRIER_EXITED = _check(

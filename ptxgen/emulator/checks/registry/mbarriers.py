@@ -241,4 +241,5 @@ DEADLOCK = _check(
     example="mbarrier.init.shared.b64 [full], 2;      // fixed: 1\n@%leader mbarrier.arrive.shared.b64 _, [full];",
     fires="emulator/semantics/test_mbarrier.py::test_waiting_without_end_is_a_deadlock",
     twin="emulator/semantics/test_mbarrier.py::test_states_of_arrivals",
+    explains=("deadlock", "mbarrier-round-behind"),
 )
