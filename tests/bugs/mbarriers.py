@@ -215,8 +215,8 @@ WAIT:
         name="mbarrier-counts-a-warpgroup",
         source="facebookexperimental/triton#183",
         what="the count of the mbarrier assumes a role of four warps; the role has six, and two are not waited for",
-        code="shared-race",
-        also=("uninitialized-shared", "mbarrier-split"),
+        code="mbarrier-split",
+        also=("uninitialized-shared",),
         block=224,
         ptx="""
     .shared .align 4 .b32 words[192];
@@ -230,7 +230,7 @@ WAIT:
     setp.ge.u32 %p0, %warp, 6;
     @%p0 bra WAIT;
     st.shared.u32 [%r2], %thread; // <--
-    mbarrier.arrive.shared.b64 _, [ready];
+    mbarrier.arrive.shared.b64 _, [ready]; // <--
     bra END;
 WAIT:
     mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;

@@ -11,6 +11,16 @@ Cause = Hashable | frozenset[Hashable]
 DEADLOCK = ("deadlock",)
 #: Several warps store the same bytes, as one consumer that a compiler duplicates.
 EQUAL_STORES = ("equal stores",)
+#: A barrier is missing between the inits of mbarriers and their uses.
+UNSYNCHRONIZED_INIT = ("unsynchronized init",)
+#: Inits of mbarriers go to other addresses than their uses.
+WRONG_INIT = ("wrong init",)
+#: Arrivals at the barrier of a cluster and waits there do not alternate.
+CLUSTER_BARRIER = ("cluster barrier",)
+#: A CTA exits while peer CTAs use its shared memory.
+PEER_EXIT = ("peer exit",)
+#: Why an mbarrier may not be initialized where it is used.
+NO_INIT = frozenset([UNSYNCHRONIZED_INIT, WRONG_INIT, CLUSTER_BARRIER])
 #: Inits of mbarriers that no fence has shown to the async proxy.
 UNFENCED_INIT = ("unfenced init",)
 
@@ -20,9 +30,38 @@ def mbarrier(offset: int) -> Hashable:
     return "mbarrier", offset
 
 
+def miscounted(offset: int) -> Hashable:
+    """Phases of the mbarrier at an offset complete too early, or waits for them pass too early."""
+    return "miscounted", offset
+
+
+def of_miscounted(offset: int) -> frozenset[Hashable]:
+    """All that goes wrong with an mbarrier whose counts are wrong."""
+    return frozenset([DEADLOCK, mbarrier(offset), miscounted(offset)])
+
+
 def stuck(offset: int) -> Hashable:
     """The mbarrier at an offset lacks arrivals in one CTA, which may have gone to those of others."""
     return "stuck", offset
+
+
+def refilled(offset: int) -> Hashable:
+    """A copy that completes on the mbarrier at an offset overwrites what is in use, and its warp waits for nothing."""
+    return "refilled", offset
+
+
+#: What may still be reading where a copy writes.
+READERS = ("threads", "the tensor core", "copies")
+
+
+def in_use(line: int, reader: str) -> Hashable:
+    """A copy of a line overwrites what is being read there, by one of `READERS`."""
+    return "in use", line, reader
+
+
+def early(warp: int) -> Hashable:
+    """A warp reads what it has not waited for, and so gives it back too early."""
+    return "early", warp
 
 
 def flag(line: int) -> Hashable:

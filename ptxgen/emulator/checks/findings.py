@@ -264,7 +264,7 @@ class Findings:
                     continue
                 for index, other in enumerate(self._found):
                     alike = other.finding.code == each.finding.code
-                    first = index < number or other.follows is not None
+                    first = index < number or other.follows is not None or not other.causes.isdisjoint(each.after)
                     if alike == same and (first or not alike) and other.explains(each) and other.root is not each:
                         each.follows = other
                         break

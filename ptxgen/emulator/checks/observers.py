@@ -104,7 +104,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         OperandOverlaps(findings),
         PairAllocation(order, findings),
         exits,
-        Phases(order, mbarriers, findings),
+        Phases(order, mbarriers, waits, findings),
         mbarriers,
         Initialization(order, mbarriers, findings),
         Invalidation(order, mbarriers, findings),

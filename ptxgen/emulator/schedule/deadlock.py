@@ -50,15 +50,19 @@ def report_deadlock(scheduler: Scheduler) -> None:
     ordered = sorted(waits.values(), key=lambda each: _rank(scheduler, each))
     absent = _absent(scheduler) if any(not each.need.waits for each in ordered) else ""
     follows = _causes(scheduler, ordered)
+    early: dict[int, set[Hashable]] = {}
+    for number, root in enumerate(follows):
+        early.setdefault(root, set()).update(map(causes.early, ordered[number].warps))
     for number in sorted(range(len(ordered)), key=lambda each: follows[each] != each):
-        _report(scheduler, ordered[number], absent, ("deadlock", follows[number]))
+        root = follows[number]
+        _report(scheduler, ordered[number], absent, ("deadlock", root), frozenset(early[root]))
     _blame_registers(scheduler)
     for slot, barrier, warp, statement in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
         _blame_parity(scheduler, barrier, warp, statement)
 
 
-def _report(scheduler: Scheduler, waiting: _Waiting, absent: str, cause: Hashable) -> None:
+def _report(scheduler: Scheduler, waiting: _Waiting, absent: str, cause: Hashable, early: frozenset[Hashable]) -> None:
     operation, need, warps = waiting.operation, waiting.need, waiting.warps
     statement = operation.statement if operation is not None else None
     elsewhere = _gone_elsewhere(scheduler, waiting)
@@ -73,7 +77,7 @@ def _report(scheduler: Scheduler, waiting: _Waiting, absent: str, cause: Hashabl
         ),
         ends=True,
         cause=frozenset([cause, *elsewhere]),
-        after=_cause(None if elsewhere else need.mbarrier, statement, need.barrier),
+        after=_cause(None if elsewhere else need.mbarrier, statement, need.barrier) | early,
     )
 
 
@@ -490,7 +494,7 @@ def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
             ),
         ),
         ends=True,
-        cause=frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)]),
+        cause=causes.of_miscounted(barrier.address),
     )
 
 

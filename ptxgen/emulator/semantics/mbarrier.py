@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
@@ -114,6 +115,7 @@ def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Pl
                     rule="No mbarrier.inval separates the two",
                     fix=f"mbarrier.inval before line {statement.line}",
                     accesses=(access, first),
+                    cause=frozenset([causes.WRONG_INIT]),
                 )
             called, _ = machine.names.name("shared", offset)
             made = MBarrier(offset, expected, expected, warp, statement, layout, called=called)

@@ -256,6 +256,7 @@ class ClusterBarriers:
                     rule="No barrier.cluster.arrive precedes it",
                     fix=f"barrier.cluster.arrive before line {statement.line}",
                     accesses=(wait,),
+                    cause=frozenset([causes.CLUSTER_BARRIER]),
                 )
             done = self._arrivals[warp] <= barrier.phase
             passing[position] = done

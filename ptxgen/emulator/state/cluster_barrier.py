@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.syntax import Statement
@@ -23,4 +24,5 @@ def report_unwaited_arrival(findings: Findings, warp: int, statement: Statement)
         summary=f"{arrival} arrives at the cluster barrier again before its last phase completes",
         rule="No barrier.cluster.wait separates the two arrivals",
         accesses=(arrival,),
+        cause=frozenset([causes.CLUSTER_BARRIER]),
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.engines.cp_async import WarpCopies
@@ -294,6 +295,7 @@ class Machine:
                 mbarriers.MBARRIER_UNINITIALIZED,
                 f"no mbarrier at {self.findings.name('shared', address)}",
                 rule="mbarrier.init of this address is missing",
+                cause=causes.NO_INIT,
             )
         self.events.mbarrier_used(warp, slot, found, statement)
         return found
@@ -321,6 +323,7 @@ class Machine:
                 mbarriers.MBARRIER_UNINITIALIZED,
                 f"a copy completes on {self.findings.name('shared', address)}, which is no mbarrier",
                 rule="mbarrier.init of this address is missing, or mbarrier.inval came before the copy was complete",
+                cause=causes.NO_INIT,
             )
         barrier.over(signal)
         self.events.signal_arrives(barrier, signal)

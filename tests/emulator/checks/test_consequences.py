@@ -320,6 +320,40 @@ def test_stores_that_lack_one_barrier(schedule: Any) -> None:
     assert one(report.findings) == ("shared-race", {"shared-race"}), report.summary()
 
 
+#: The GEMM of the ladder with one synchronization changed: (line's part, what it becomes, the codes that may lead).
+IN_A_GEMM: list[tuple[str, str, str, set[str]]] = [
+    ("an arrival too few on empty", r"(mbarrier\.init\S* \[smem\+40976\]), 16", r"\1, 15", {"mbarrier-split"}),
+    ("an arrival too many on full", r"(mbarrier\.init\S* \[smem\+40960\]), 1;", r"\1, 2;", {"deadlock"}),
+    ("an arrival too many on empty", r"(mbarrier\.init\S* \[smem\+40976\]), 16", r"\1, 17", {"deadlock"}),
+    ("no expect_tx", r"mbarrier\.arrive\.expect_tx\S* _, \[%r_full\], 20480;", "", {"deadlock"}),
+    ("a wait of another stage", r"(try_wait\S* %p_done, \[%r_ab_slot\+)40960", r"\g<1>40968", {"shared-race"}),
+    ("an init of another stage", r"(mbarrier\.init\S* \[smem\+)40960", r"\g<1>40968", {"mbarrier-reinitialized"}),
+    (
+        "no arrival at the cluster's barrier",
+        r"barrier\.cluster\.arrive\.release\.aligned;",
+        "",
+        {"cluster-barrier-order"},
+    ),
+    (
+        "a relaxed wait",
+        r"try_wait\.parity(\S* %p_done, \[%r_ab_slot\+40976)",
+        r"try_wait.parity.relaxed.cluster\1",
+        {"shared-race"},
+    ),
+]
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late"])
+@pytest.mark.parametrize(("old", "new", "codes"), [each[1:] for each in IN_A_GEMM], ids=[each[0] for each in IN_A_GEMM])
+def test_one_cause_in_a_warp_specialized_gemm(old: str, new: str, codes: set[str], schedule: Any) -> None:
+    subject = load("hopper-4")
+    text, count = re.subn(old, new, subject.text, count=1)
+    assert count
+    report = subject.run(text, Emulator(subject.target, schedule, max_steps=300_000))[0]
+    (found,) = [each for each in report.findings if each.severity == "error"]
+    assert found.code in codes, report.summary()
+
+
 def test_what_a_check_does_not_explain_stays() -> None:
     findings = Findings()
     for cause in (frozenset([("mbarrier", 8)]), frozenset([("mbarrier", 16)])):

@@ -45,6 +45,8 @@ class Initialization(Observer):
             fix=fix,
             accesses=(user, init),
             severity="advice" if relaxed else "error",
+            cause=frozenset([causes.UNSYNCHRONIZED_INIT]),
+            after=frozenset([causes.CLUSTER_BARRIER] if apart else []),
         )
 
     def copy_signals(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:

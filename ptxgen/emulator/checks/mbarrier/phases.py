@@ -8,7 +8,7 @@ Arrivals of the lanes of a warp by one instruction belong to one phase: if a pha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from ptxgen.device import Access, Severity, Status
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
 from ptxgen.emulator.checks.registry import mbarriers
@@ -55,13 +56,16 @@ class _Behind:
     phase: int
     statement: Statement
     waiter: Access
+    after: frozenset[Hashable]
 
 
 class Phases(Observer):
     """Finds phases that end too early, as arrivals and waits show."""
 
-    def __init__(self, happens_before: HappensBefore, clocks: MbarrierOrder, findings: Findings) -> None:
-        self._happens_before, self._clocks, self._findings = happens_before, clocks, findings
+    def __init__(
+        self, happens_before: HappensBefore, clocks: MbarrierOrder, waits: StaleWaits, findings: Findings
+    ) -> None:
+        self._happens_before, self._clocks, self._waits, self._findings = happens_before, clocks, waits, findings
         self._rounds: WeakKeyDictionary[MBarrier, _Rounds] = WeakKeyDictionary()
         #: The phase in which each mbarrier was at the first arrival of the present instruction of a warp.
         self._arriving: dict[MBarrier, int] = {}
@@ -182,7 +186,8 @@ class Phases(Observer):
                 "waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase
             )
             mbarrier.behind = True
-            self._idle.setdefault(warp, []).append(_Behind(mbarrier, phase, statement, waiter))
+            after = frozenset[Hashable]().union(*map(self._waits.waited_on, arrivers))
+            self._idle.setdefault(warp, []).append(_Behind(mbarrier, phase, statement, waiter, after))
 
     def _against_phase_before(
         self, warp: int, slot: int, mbarrier: MBarrier, before: dict[int, tuple[int, Statement]], statement: Statement
@@ -217,7 +222,8 @@ class Phases(Observer):
             rule=f"A phase expects {mbarrier.expected} arrival{'s' if mbarrier.expected > 1 else ''}: the count is too "
             "small, or the thread arrives again before it has waited",
             accesses=(arrival, first),
-            cause=frozenset([causes.mbarrier(mbarrier.address), causes.DEADLOCK]),
+            cause=causes.of_miscounted(mbarrier.address),
+            after=frozenset([causes.refilled(mbarrier.address), causes.early(warp), causes.early(other)]),
         )
 
     def _report_split(self, warp: int, slot: int, mbarrier: MBarrier, first: int, statement: Statement) -> None:
@@ -233,7 +239,8 @@ class Phases(Observer):
             summary=f"lanes of {arrival} arrive on {mbarrier.name} in phases {first} and {mbarrier.phase}",
             rule=f"A phase expects {mbarrier.expected} arrivals, so it ends among those of one warp",
             accesses=(arrival,),
-            cause=frozenset([causes.mbarrier(mbarrier.address), causes.DEADLOCK]),
+            cause=causes.of_miscounted(mbarrier.address),
+            after=frozenset([causes.refilled(mbarrier.address), causes.early(warp)]),
         )
 
     def _report_behind(self, warp: int, severity: Severity) -> None:
@@ -250,6 +257,6 @@ class Phases(Observer):
                 f"parity alone: it would {_IDLE if severity == 'advice' else 'take the next one for its own'}",
                 accesses=(found.waiter,),
                 cause=frozenset([causes.mbarrier(found.mbarrier.address)]),
-                after=frozenset([causes.stuck(found.mbarrier.address)]),
+                after=found.after | {causes.stuck(found.mbarrier.address), causes.refilled(found.mbarrier.address)},
                 severity=severity,
             )

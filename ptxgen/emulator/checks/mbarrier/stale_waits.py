@@ -46,10 +46,23 @@ class StaleWaits:
         self._happens_before, self._order, self._mbarriers = happens_before, order, mbarriers
         #: The object of each warp's last wait that succeeded.
         self._last: dict[int, MBarrier] = {}
+        #: The offsets of the objects on which each warp has waited.
+        self._offsets: dict[int, set[int]] = {}
 
     def waited(self, warp: int, barrier: MBarrier) -> None:
         """A warp's wait has passed."""
         self._last[warp] = barrier
+        self._offsets.setdefault(warp, set()).add(barrier.address)
+
+    def waited_on(self, warp: int) -> frozenset[Hashable]:
+        """What may have let a warp pass too early: the mbarriers on which it has waited."""
+        return frozenset(map(causes.miscounted, self._offsets.get(warp, ())))
+
+    def unwaited(self, warp: int, mbarrier: int | None = None) -> frozenset[Hashable]:
+        """The cause of what a warp reads that has not waited on an mbarrier at this offset, or on any."""
+        offsets = self._offsets.get(warp)
+        waited = bool(offsets) if mbarrier is None else offsets is not None and mbarrier in offsets
+        return frozenset() if waited else frozenset([causes.early(warp)])
 
     def why(self, warp: int, event: Event, *, reads: bool, by: int = 0) -> tuple[str, bool]:
         """How the waits of `warp` explain its race with an event, as the end of a message, and whether a wrong

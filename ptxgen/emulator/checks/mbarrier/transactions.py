@@ -74,7 +74,7 @@ class Transactions(Observer):
             fix=fix,
             accesses=(reported, *issuers),
             severity=severity,
-            cause=frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)]),
+            cause=causes.of_miscounted(barrier.address),
         )
 
     def _access(self, barrier: MBarrier, role: Role, statement: Statement | None, warp: int | None = None) -> Access:

@@ -102,6 +102,7 @@ CLUSTER_BARRIER_ORDER = _check(
     example="barrier.cluster.arrive.aligned;\n// fixed: barrier.cluster.wait.aligned;\nbarrier.cluster.arrive.aligned;",
     fires="emulator/semantics/test_cluster.py::test_order_of_arrivals_and_waits",
     twin="emulator/semantics/test_cluster.py::test_order_of_arrivals_and_waits",
+    explains=("mbarrier-init-race", "mbarrier-uninitialized", "cta-exit", "shared-race"),
 )
 
 DIVERGENT_WARP = _check(

@@ -47,6 +47,7 @@ MBARRIER_INIT_RACE = _check(
     example="@%first mbarrier.init.shared.b64 [full], 1;\n// fixed: bar.sync 0;\nmbarrier.arrive.shared.b64 _, [full];",
     fires="emulator/semantics/test_mbarrier.py::test_init_must_be_seen_before_use",
     twin="emulator/semantics/test_mbarrier.py::test_init_must_be_seen_before_use",
+    explains=("mbarrier-init-race", "mbarrier-uninitialized"),
 )
 
 MBARRIER_INIT_PROXY = _check(
@@ -87,6 +88,7 @@ MBARRIER_REINITIALIZED = _check(
     example="// fixed: mbarrier.inval.shared.b64 [full];\nmbarrier.init.shared.b64 [full], 2;",
     fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
     twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
+    explains=("mbarrier-uninitialized",),
 )
 
 MBARRIER_OVERWRITTEN = _check(
@@ -128,7 +130,7 @@ MBARRIER_SPLIT = _check(
     "mbarrier.arrive.shared.b64 _, [bar];      // by 128 threads",
     fires="bugs/test_bugs.py::test_bug_is_reported[mbarrier-all-lanes-arrive-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[mbarrier-all-lanes-arrive-eager]",
-    explains=_AFTER_A_WRONG_PHASE,
+    explains=(*_AFTER_A_WRONG_PHASE, "mbarrier-round-behind"),
 )
 
 MBARRIER_ROUND_BEHIND = _check(

@@ -41,6 +41,9 @@ SHARED_RACE = _check(
         "uninitialized-shared",
         "missing-fence",
         "global-race",
+        "mbarrier-round-behind",
+        "mbarrier-split",
+        "deadlock",
     ),
 )
 

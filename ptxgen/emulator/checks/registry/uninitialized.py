@@ -16,7 +16,14 @@ UNINITIALIZED_SHARED = _check(
     "initialized ones, since merges do so and discard the value, and where a rerun with different bytes there changed "
     "nothing.",
     fix="store to it first, or wait for the copy that fills it",
-    explains=("uninitialized-shared", "mbarrier-parity", "deadlock"),
+    explains=(
+        "uninitialized-shared",
+        "mbarrier-parity",
+        "mbarrier-split",
+        "mbarrier-overflow",
+        "shared-race",
+        "deadlock",
+    ),
     example="// fixed: st.shared.u32 [data], 0; bar.sync 0;\nld.shared.u32 %value, [data];",
     fires="emulator/checks/uninitialized/test_rerun.py::test_a_launch_on_much_memory_is_not_repeated",
     twin="emulator/checks/uninitialized/test_rerun.py::test_lanes_that_64_rows_leave_out[dropped-late]",

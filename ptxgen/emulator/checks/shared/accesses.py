@@ -565,7 +565,8 @@ class SharedAccesses(Observer):
                 accesses=(reader,),
                 severity="advice" if behind else "error",
                 reads=True,
-                cause=self._waits.missed(warp),
+                cause=self._waits.missed(warp) | self._waits.unwaited(warp),
+                after=self._waits.waited_on(warp),
             )
 
     def _is_written(self, slot: int, at: int) -> bool:

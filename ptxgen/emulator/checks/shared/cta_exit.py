@@ -166,4 +166,6 @@ class CtaExit(Observer):
             rule="Nothing orders the exit after that access",
             fix="barrier.cluster before the exit",
             accesses=(party,),
+            cause=frozenset([causes.PEER_EXIT]),
+            after=frozenset([causes.CLUSTER_BARRIER]),
         )

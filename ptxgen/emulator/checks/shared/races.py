@@ -7,6 +7,7 @@ by then. What a peer reads after it must have been released.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -160,6 +161,10 @@ class SharedRaces:
                     cause = earlier.cause | {causes.too_early(access.statement.line, earlier.what)}
                     if parity:
                         cause |= self._waits.missed(warp)
+                    if verb == "reads" and earlier.mbarrier is not None:
+                        cause |= self._waits.unwaited(warp, earlier.mbarrier)
+                    if access.what in _COPIES and not copies:
+                        cause |= self._refilled(access, warp, "the tensor core" if mma is not None else "copies")
                     at = int(places[1][0]) * GRANULE
                     self._async_race(access, warp, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
 
@@ -237,7 +242,12 @@ class SharedRaces:
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
                 # One missing barrier leaves an access unordered with whatever lines store there.
-                cause=flag.causes | {causes.unordered(found.line, other.line), causes.unordered(found.line, None)},
+                cause=flag.causes
+                | {causes.unordered(found.line, other.line), causes.unordered(found.line, None)}
+                | (self._refilled(access, warp, "threads") if access.what in _COPIES else frozenset()),
+                after=self._waits.waited_on(warp)
+                | {causes.CLUSTER_BARRIER}
+                | ({causes.early(other_warp)} if access.what in _COPIES else frozenset()),
             )
         if self.only_copies and verb == "reads" and isinstance(accesses, ThreadAccesses) and not loads:
             self._against_unpublished(access, warp, accesses, slot, granules, masks, observed)
@@ -381,7 +391,21 @@ class SharedRaces:
             accesses=(found, other),
             reads=reads and not parity,
             cause=cause,
+            after=self._waits.waited_on(warp)
+            | ({causes.early(earlier.warp)} if earlier.warp is not None and earlier.warp != warp else frozenset())
+            | (self._in_use(access) if earlier.what in _COPIES else frozenset()),
         )
+
+    def _in_use(self, copy: AsyncOperation) -> frozenset[Hashable]:
+        """The causes of a copy's race with another one where something still reads what that has written."""
+        return frozenset(causes.in_use(copy.statement.line, reader) for reader in causes.READERS)
+
+    def _refilled(self, copy: AsyncOperation, warp: int, reader: str) -> frozenset[Hashable]:
+        """The cause of the races of a copy that overwrites what is read there, also with what has been copied there."""
+        line = causes.in_use(copy.statement.line, reader)
+        if copy.mbarrier is None or self._waits.waited_on(warp):
+            return frozenset([line])
+        return frozenset([line, causes.refilled(copy.mbarrier)])
 
 
 def _does(found: Access) -> str:

@@ -262,6 +262,7 @@ class TensorAccesses(OrderListener, Observer):
             fix=None if parity else fix,
             accesses=(access, other),
             cause=_caused(statement, earlier),
+            after=self._waits.waited_on(warp),
         )
 
     def _access(self, role: Role, statement: Statement | None, warp: int | None, slot: int, columns: range) -> Access:
