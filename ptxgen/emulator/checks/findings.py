@@ -184,14 +184,15 @@ class Findings:
         unless_deadlock: bool = False,
         cause: Cause = None,
         after: frozenset[Hashable] = frozenset(),
-    ) -> None:
+    ) -> set[Hashable] | None:
         """Report a broken rule at a statement; `ptxgen.emulator.checks.registry` says what to pass. `after` are causes
-        of findings that explain it, but not one that has the same besides.
+        of findings that explain it, but not one that has the same besides. Gives the warps that the finding is of, to
+        which a check may add others itself; None if it is not kept.
 
         Findings with the same cause, or with the same parties but for warps, CTAs and addresses, are one.
         """
         made = check.finding(statement, summary=summary, rule=rule, fix=fix, accesses=accesses, severity=severity)
-        self.keep(made, ends=ends, reads=reads, unless_deadlock=unless_deadlock, cause=cause, after=after)
+        return self.keep(made, ends=ends, reads=reads, unless_deadlock=unless_deadlock, cause=cause, after=after)
 
     def keep(
         self,
@@ -202,14 +203,14 @@ class Findings:
         unless_deadlock: bool = False,
         cause: Cause = None,
         after: frozenset[Hashable] = frozenset(),
-    ) -> None:
-        """Keep a finding, or count it to the one that says the same."""
+    ) -> set[Hashable] | None:
+        """Keep a finding, or count it to the one that says the same; gives its warps."""
         if not (self.checks or ends):
-            return
+            return None
         accepted = [each for each in self._accepts if each.matches(finding.code, finding.instruction, self._kernel)]
         self._used.update(accepted)
         if accepted and not ends:
-            return
+            return None
         code, severity, line = finding.code, finding.severity, finding.line
         warps, kind = _identity(finding, ends, cause)
         by_line = (code, severity, line, kind)
@@ -219,7 +220,7 @@ class Findings:
             self._kept[code, severity] += 1
             if self._kept[code, severity] > _LIMIT:
                 self._only_reads &= reads or severity == "advice"
-                return
+                return None
             record = _Kept(finding, ends, reads, unless_deadlock, named=warps)
             self._found.append(record)
             self.reported(finding)
@@ -233,6 +234,7 @@ class Findings:
         _add_accesses(record, finding)
         self._records.setdefault(by_line, record)
         self._records.setdefault(anywhere, record)
+        return record.warps
 
     def deadlocked(self) -> None:
         """The launch ends as a deadlock."""

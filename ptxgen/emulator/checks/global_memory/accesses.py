@@ -409,6 +409,9 @@ class GlobalAccesses(Observer):
         found = np.broadcast_to(warps[:, None, None], events.shape)[chosen] << 32 | events[chosen]
         position, lane, _ = np.nonzero(chosen)
         pairs, first = np.unique(found, return_index=True)
+        fresh = self._events.count_known(pairs >> 32, pairs & 0xFFFFFFFF, statement, what, equal=equal)
+        if fresh is not None:
+            pairs, first = pairs[fresh], first[fresh]
         reported = False
         for pair, at in zip(pairs.tolist(), first.tolist(), strict=True):
             address = HEAP_BASE + int(offsets[position[at], lane[at]])

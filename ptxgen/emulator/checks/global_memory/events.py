@@ -7,6 +7,7 @@ since a store two are remembered. So a race may be missed; none is invented.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
 from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.checks.repeated import Repeated
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
 
@@ -54,6 +56,11 @@ class Kind(NamedTuple):
 
     statement: Statement
     what: str
+
+
+#: After so many races that lack one release, others of the same instructions are taken for such: to search the record
+#: of strong accesses takes long.
+_SEARCHES = 256
 
 
 class GlobalEvents:
@@ -93,6 +100,8 @@ class GlobalEvents:
         self._before = 0
         #: The last events of each instruction: warps, their intervals and those of their lanes, first event.
         self._last: dict[int, tuple[bytes, bytes, bytes, int]] = {}
+        #: Races by their two instructions and kinds, whether both are in one CTA, and whether they store the same.
+        self._repeated = Repeated(happens_before, findings)
 
     @property
     def of_threads(self) -> tuple[ShadowMemory, ...]:
@@ -213,7 +222,8 @@ class GlobalEvents:
             return False  # what a flag lacks that orders them shows where other bytes are read
         if side:
             flags = self._happens_before.flags(warp, *((-1, number) if number else (actor, clock)))
-            report_unfenced(self._findings, found, other, side, statement, flags)
+            warps = report_unfenced(self._findings, found, other, side, statement, flags)
+            self._repeated.reported((side, *self._race(warp, event, what, statement, equal=equal)), warps)
             return True
         under_way = bool(number) or clock == PENDING
         flag = self._flag(warp, event, what, statement, address)
@@ -233,7 +243,7 @@ class GlobalEvents:
         doing = ("may still be reading" if other.role == "reader" else "may still be writing") if under_way else ""
         if equal:
             rule += f". {EQUAL}"
-        self._findings.report(
+        warps = self._findings.report(
             races.GLOBAL_RACE,
             statement,
             summary=f"{found} {does(found, what)} {found.place or 'global memory'}, which {other} "
@@ -244,7 +254,15 @@ class GlobalEvents:
             severity="advice" if excuse or equal else "error",
             cause=causes.EQUAL_STORES if equal else flag.causes or None,
         )
+        if not under_way:
+            self._repeated.reported(self._race(warp, event, what, statement, equal=equal), warps)
         return True
+
+    def _race(self, warp: int, event: int, what: str, statement: Statement, *, equal: bool) -> tuple[Hashable, ...]:
+        """What makes races the same."""
+        per_cta = self._happens_before.warps
+        same = int(self.actor[event]) // per_cta == self._happens_before.actor(warp) // per_cta
+        return id(statement), what, int(self.kind[event]), same, equal
 
     def _flag(self, warp: int, event: int, what: str, statement: Statement, address: int | None) -> FlagRace:
         """What a race has to do with a flag."""
@@ -256,6 +274,29 @@ class GlobalEvents:
         else:
             scope = "cluster" if found.actor // order.members == other.actor // order.members else "gpu"
         return self._flags.race(warp, found, other, address, scope)
+
+    def count_known(
+        self, warps: NDArray[np.int64], events: NDArray[np.int64], statement: Statement, what: str, *, equal: bool
+    ) -> NDArray[np.bool_] | None:
+        """Count races of warps with events that say nothing new to the findings that say the same, and give which are
+        left to `report`; None: all are.
+        """
+        if not self._repeated:
+            return None
+        per_cta = self._happens_before.warps
+        actors, mine, kinds = self.actor[events], self._happens_before.actors(warps), self.kind[events]
+        same = actors // per_cta == mine // per_cta
+        plain = (self.operation[events] == 0) & (self.clock[events] != PENDING)
+        fresh = np.ones(len(events), np.bool_)
+        for kind, here in {*zip(kinds.tolist(), same.tolist(), strict=True)}:
+            race = (id(statement), what, kind, here, equal)
+            fence = ("release", *race)
+            if self._repeated.is_known(race) or self._repeated.is_known(fence, _SEARCHES):
+                chosen = plain & (kinds == kind) & (same == here)
+                fresh &= ~chosen
+                known = race if self._repeated.is_known(race) else fence
+                self._repeated.count(known, {*actors[chosen].tolist(), *mine[chosen].tolist()})
+        return fresh
 
     def _excuse(self, what: str, found: Access, earlier: str, other: Access) -> str:
         """Why a load and an atomic operation, or a strong store, are but advice; empty if they are not."""

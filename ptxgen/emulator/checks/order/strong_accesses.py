@@ -14,7 +14,7 @@ the weaker ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import count, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +28,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.strong_history import Accesses, Word, slot_of, slots_of
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.checks.repeated import Repeated
 from ptxgen.emulator.memory.order import CLUSTER, CTA, GPU, SCOPES, Order
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
@@ -120,11 +121,12 @@ class _Touch(NamedTuple):
 
 def report_unfenced(
     findings: Findings, found: Access, other: Access, side: str, statement: Statement, flags: frozenset[int]
-) -> None:
+) -> set[Hashable] | None:
     """Report that only a flag or lock orders two accesses, and that one `side` of it lacks a fence; `flags` are the
     lines of its accesses.
 
-    Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation.
+    Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation. Gives what
+    `Findings.report` does.
     """
     does = "reads" if found.role == "reader" else "overwrites"
     where = f" {found.place}" if found.place else f" {found.space} memory"
@@ -135,7 +137,7 @@ def report_unfenced(
         )
     else:
         rule, where_to = "The load of the flag does not acquire", "use .acquire, or put fence.acq_rel after that load"
-    findings.report(
+    return findings.report(
         races.MISSING_FENCE,
         statement,
         summary=f"{found} {does}{where}; only a relaxed flag orders it after {other}",
@@ -168,6 +170,8 @@ class StrongAccesses(Observer):
         self._touched: dict[Word, _Touch] = {}
         self._touched_up_to = 0
         self._narrow = False
+        #: Races by their two instructions, and the scopes that they have and need.
+        self._repeated = Repeated(happens_before, findings)
         #: Stale values that loads may return; None where nothing does.
         self.stale: StaleLoads | None = None
 
@@ -491,22 +495,28 @@ class StrongAccesses(Observer):
                 if narrow >= needed or not (accesses.writes or before.writes):
                     continue
                 warp = warps[position]
-                if not happens_before.has_observed_actor(warp, before.actor, before.clock):
-                    found, earlier = self._parties(warp, word, accesses, before)
-                    parties = [(level, found, statement), (before.level, earlier, before.statement)]
-                    parties.sort(key=lambda each: (each[0], each[1].role != "writer", each[2].line))
-                    (_, first, narrowest), (_, second, _) = parties
-                    shown = f", {first.place}" if first.place else ""
-                    self._findings.report(
-                        races.NARROW_SCOPE,
-                        narrowest,
-                        summary=f"{first} and {second} access the same word{shown}",
-                        rule=f"They race: the scope of the access of line {narrowest.line} is .{SCOPES[narrow]}, which "
-                        "does not include the other thread",
-                        fix=f"use .{SCOPES[needed]} for both",
-                        accesses=(first, second),
-                        cause=frozenset([causes.flag(narrowest.line)]),
-                    )
+                if happens_before.has_observed_actor(warp, before.actor, before.clock):
+                    continue
+                kind = id(statement), id(before.statement), narrow, needed
+                if self._repeated.is_known(kind):
+                    self._repeated.count(kind, (actor, before.actor))
+                    continue
+                found, earlier = self._parties(warp, word, accesses, before)
+                parties = [(level, found, statement), (before.level, earlier, before.statement)]
+                parties.sort(key=lambda each: (each[0], each[1].role != "writer", each[2].line))
+                (_, first, narrowest), (_, second, _) = parties
+                shown = f", {first.place}" if first.place else ""
+                found_of = self._findings.report(
+                    races.NARROW_SCOPE,
+                    narrowest,
+                    summary=f"{first} and {second} access the same word{shown}",
+                    rule=f"They race: the scope of the access of line {narrowest.line} is .{SCOPES[narrow]}, which "
+                    "does not include the other thread",
+                    fix=f"use .{SCOPES[needed]} for both",
+                    accesses=(first, second),
+                    cause=frozenset([causes.flag(narrowest.line)]),
+                )
+                self._repeated.reported(kind, found_of)
 
     def _parties(self, warp: int, word: Word, accesses: Accesses, before: _Touch) -> tuple[Access, Access]:
         """A warp's strong access to a word, and the one before it."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order import vector_clock
 from tests.support.harness import codes, launch
 
@@ -340,3 +341,42 @@ def test_a_barrier_of_the_grid_takes_a_fence_that_reaches_the_others(
     """
     report = run(body, block=32, grid=2, schedule=schedule)
     assert codes(report) == expected, report.summary()
+
+
+#: All CTAs store to one array and load from it, or add to it in too narrow a scope, or set a flag without a release.
+MANY = {
+    "weak": "st.global.u32 [%at], %c;\n ld.global.u32 %x, [%at];",
+    "narrow": "red.relaxed.cta.global.add.u32 [%at], 1;",
+    "unfenced": "st.global.u32 [%at], %c;\n red.relaxed.gpu.global.add.u32 [%out0+65536], 1;\n"
+    " ld.relaxed.gpu.global.u32 %x, [%out0+65536];\n ld.global.u32 %x, [%at];",
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", MANY)
+def test_many_races_of_two_lines_are_reported_a_few_times(
+    name: str, schedule: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Further ones are only counted, so that a launch with very many ends soon."""
+    calls: list[str] = []
+    report = Findings.report
+
+    def counting(self: Findings, check: Any, *arguments: Any, **named: Any) -> Any:
+        calls.append(check.code)
+        return report(self, check, *arguments, **named)
+
+    monkeypatch.setattr(Findings, "report", counting)
+    body = f"""
+    .reg .b32 %t, %c, %n, %x; .reg .b64 %at; .reg .pred %p;
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, 0;
+next: mad.lo.u32 %x, %n, 256, %t; mad.wide.u32 %at, %x, 4, %out0;
+    {MANY[name]}
+    add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 32; @%p bra next;
+    ret;"""
+    made, _ = launch(body, [np.zeros(16385, np.uint32)], grid=16, block=256, schedule=schedule)
+    found = made.all_findings[0]
+    named = {(each.cta, each.warp) for each in found.accesses}
+    assert found.also_warps > 100, made.summary()
+    assert found.also_warps + len(named) >= 16 * 8 - 1
+    # Of each pair of lines, of one CTA or of two.
+    assert len(calls) < (600 if name == "unfenced" else 300), len(calls)
