@@ -30,6 +30,10 @@ class _Announced:
 
     open: list[tuple[int, int]] = field(default_factory=list)
     closed: bool = False
+    #: The arrivals of the phase before by warp, without bytes of their own; and an expect_tx by one of these warps,
+    #: which has not waited for that phase, with its arrival.
+    before: dict[int, Statement] = field(default_factory=dict)
+    behind: tuple[int, Statement, Statement] | None = None
 
 
 class Transactions(Observer):
@@ -41,6 +45,8 @@ class Transactions(Observer):
         self._happens_before, self._mbarriers, self._findings = happens_before, mbarriers, findings
         #: Of the present phase of each object.
         self._announced: WeakKeyDictionary[MBarrier, _Announced] = WeakKeyDictionary()
+        #: Of the present phase of each object, the arrivals by warp.
+        self._arrived: WeakKeyDictionary[MBarrier, dict[int, Statement]] = WeakKeyDictionary()
 
     def ctas_end(self, slots: Sequence[int]) -> None:
         for slot in slots:
@@ -126,8 +132,13 @@ class Transactions(Observer):
         elif expects:
             if not announced.closed:
                 announced.open.append((warp, self._happens_before.clock(warp)))
+                last = mbarrier.waits.get(warp)
+                if warp in announced.before and (last is None or last.phase < mbarrier.phase - 1):
+                    announced.behind = warp, statement, announced.before[warp]
             if not mbarrier.pending and mbarrier.phase_may_have_ended:
                 self._late(mbarrier, statement)
+        if arrives and not expects:
+            self._arrived.setdefault(mbarrier, {})[warp] = statement
         if arrives and not announced.closed and announced.open:
             has_observed = self._happens_before.has_observed
             announced.closed = any(other == warp or has_observed(warp, other, clock) for other, clock in announced.open)
@@ -140,6 +151,9 @@ class Transactions(Observer):
         """No arrival is pending, and as many bytes as expected have arrived."""
         barrier, account = mbarrier, mbarrier.account
         expected = self._announced.pop(mbarrier, None)
+        arrived = self._arrived.pop(mbarrier, None)
+        if arrived and not account.expected:
+            self._announced[mbarrier] = _Announced(before=arrived)
         in_flight = [each for each in barrier.under_way if each.size]
         if in_flight:
             size = sum(each.size for each in in_flight)
@@ -166,12 +180,41 @@ class Transactions(Observer):
             fix="mbarrier.arrive.expect_tx, or expect_tx before the arrival of the same thread",
         )
 
+    def _after_its_arrival(self, barrier: MBarrier, warp: int, expects: Statement, arrives: Statement) -> None:
+        """A thread has arrived and announced bytes thereafter, for which no arrival has come."""
+        phase = barrier.phase - 1
+        self._report(
+            barrier,
+            "arriver",
+            expects,
+            warp=warp,
+            summary=f"expect_tx (line {expects.line}) is late: phase {phase} of {barrier.name} completes by the "
+            f"arrival of line {arrives.line}, without its bytes",
+            rule=f"They count in phase {barrier.phase}, in which nobody arrives, so no wait covers the copies",
+            fix="mbarrier.arrive.expect_tx, or expect_tx before the arrival of the same thread",
+        )
+
     def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         self._ends(mbarrier, "mbarrier.inval ends the mbarrier")
 
     def _ends(self, barrier: MBarrier, how: str) -> None:
         """The object is gone: `how` says why, as `the CTA exits`."""
-        account = barrier.account
+        account, announced = barrier.account, self._announced.get(barrier)
+        if announced is not None and announced.behind is not None and not account.arrivals and not account.by_hand:
+            self._after_its_arrival(barrier, *announced.behind)
+            return
+        in_flight = [each for each in barrier.under_way if each.size]
+        sent = account.bytes_come + sum(each.size for each in in_flight)
+        if in_flight and not account.expected and not account.by_hand:
+            self._report(
+                barrier,
+                "issuer",
+                in_flight[0].statement,
+                summary=f"{how} while {sent} bytes are on their way to phase {barrier.phase} of {barrier.name}, which "
+                "no expect_tx announces",
+                rule="The phase before has completed without them, so no wait covers them",
+                copies=[each.statement for each in in_flight[1:]],
+            )
         if barrier.under_way or not barrier.tx or account.by_hand:
             return
         if barrier.tx < 0:

@@ -140,3 +140,44 @@ def test_a_count_kept_by_hand() -> None:
     by_hand = "@%leader mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 512;"
     report, _ = run("eager", EXPECT=by_hand + EXPECT_ALONE + EXPECT, END=by_hand)
     assert (report.status, codes(report)) == ("ok", []), report.summary()
+
+
+#: A copy of a producer warp and a consumer warp that waits for it.
+PASSED = """
+    .shared .align 128 .b8 stage[256]; .shared .align 8 .b64 full;
+    .reg .b32 %t, %x, %at; .reg .pred %first, %p, %consumer;
+    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0; setp.ge.u32 %consumer, %t, 32;
+    @%first mbarrier.init.shared.b64 [full], 1;
+    @%first fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    @%consumer bra wait;
+    FIRST
+    @%first cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%in0], 256, [full];
+    SECOND
+    bra end;
+wait: mbarrier.try_wait.parity.shared.b64 %p, [full], 0; @!%p bra wait;
+    and.b32 %x, %t, 31; mov.u32 %at, stage; mad.lo.u32 %at, %x, 4, %at; ld.shared.u32 %x, [%at];
+end: ret;
+"""
+ARRIVED = "@%first mbarrier.arrive.shared.b64 _, [full];"
+ANNOUNCED = "@%first mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 256;"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("first", "second", "part"),
+    [
+        (f"{ARRIVED}\n{ANNOUNCED}", "", "is late: phase 0 of full"),
+        (ARRIVED, ANNOUNCED, "is late: phase 0 of full"),
+        (ARRIVED, "", "expect_tx"),
+        (f"{ANNOUNCED}\n{ARRIVED}", "", ""),
+        (ANNOUNCED, ARRIVED, ""),
+    ],
+    ids=["arrival first", "arrival before the copy", "no expect_tx", "expect_tx first", "arrival after the copy"],
+)
+def test_a_phase_that_completes_without_its_bytes(first: str, second: str, part: str, schedule: Any) -> None:
+    body = PASSED.replace("FIRST", first).replace("SECOND", second)
+    for seed in range(3 if schedule == "random" else 1):
+        report, _ = launch(body, inputs=[np.arange(64, dtype=np.uint32)], block=64, schedule=schedule, seed=seed)
+        assert [each.code for each in report.findings] == ["expect-tx"] * bool(part), report.summary()
+        assert all(part in each.message for each in report.findings)
