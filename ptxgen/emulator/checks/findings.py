@@ -286,6 +286,10 @@ class Findings:
         """Whether there is an error of a code."""
         return any(each.finding.severity == "error" and each.finding.code == code for each in self._found)
 
+    def has_other_error(self, code: str) -> bool:
+        """Whether there is an error of another code."""
+        return any(each.finding.severity == "error" and each.finding.code != code for each in self._found)
+
     @property
     def errors(self) -> bool:
         return any(each.finding.severity == "error" for each in self._found)

@@ -60,6 +60,8 @@ def report_deadlock(scheduler: Scheduler) -> None:
     for slot, barrier, warp, statement in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
         _blame_parity(scheduler, barrier, warp, statement)
+    if not findings.has_other_error(mbarriers.DEADLOCK.code):
+        _blame_repeated_wait(scheduler, {warp for waiting in ordered for warp in waiting.warps})
 
 
 def _report(scheduler: Scheduler, waiting: _Waiting, absent: str, cause: Hashable, early: frozenset[Hashable]) -> None:
@@ -552,3 +554,28 @@ def _blame_parity(scheduler: Scheduler, barrier: MBarrier, warp: int, statement:
         ends=True,
         cause=_cause(barrier.address, statement),
     )
+
+
+def _blame_repeated_wait(scheduler: Scheduler, waiting: set[int]) -> None:
+    """A warp, which does not wait, has passed a wait for the same phase again: it has released too early what other
+    warps wait for now.
+    """
+    findings, per_cta = scheduler.machine.findings, scheduler.machine.warps_per_cta
+    for slot, barriers_here in enumerate(scheduler.machine.mbarriers):
+        for barrier in barriers_here.values():
+            for warp, (phase, statement) in barrier.repeats.items():
+                if warp in waiting or warp // per_cta != slot:
+                    continue
+                waiter = findings.access(
+                    "waiter", statement, warp, space="shared", address=barrier.address, phase=phase
+                )
+                findings.report(
+                    mbarriers.MBARRIER_PARITY,
+                    statement,
+                    summary=f"{waiter} passes for phase {phase} (parity {phase & 1}) of {barrier.name} again, as the "
+                    "wait before, though the warp has released something in between",
+                    rule="The parity was not flipped: the warp runs ahead, and gives back what it has not got",
+                    accesses=(waiter,),
+                    ends=True,
+                    cause=_cause(barrier.address, statement),
+                )

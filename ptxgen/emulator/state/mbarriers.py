@@ -55,6 +55,9 @@ class MBarrier:
     miscounted: bool = False
     #: Whether a phase may have completed while a waiter was a round behind.
     behind: bool = False
+    #: By warp, the first wait that passed for the phase of the one before by the same instruction, after which the warp
+    #: had released something.
+    repeats: dict[int, Wait] = field(default_factory=dict)
 
     def over(self, signal: Signal) -> None:
         """An operation that signals it is complete."""

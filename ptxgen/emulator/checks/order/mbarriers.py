@@ -13,7 +13,7 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.mbarrier_scope import Reach, Scopes, widen
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.observer import Observer
-from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.emulator.state.mbarriers import MBarrier, Wait
 from ptxgen.emulator.state.signals import Signal
 from ptxgen.syntax import Statement
 
@@ -27,10 +27,13 @@ class Use(NamedTuple):
 
 
 class LastWait(NamedTuple):
-    """The phase of a warp's last wait that passed, its interval, and whether the one before was for the same phase."""
+    """The phase of a warp's last wait that passed, its interval, where, and whether the one before was for the same
+    phase.
+    """
 
     phase: int
     clock: int
+    statement: Statement
     again: bool
 
 
@@ -146,4 +149,6 @@ class MbarrierOrder(Observer):
         clocks.users[warp] = Use(now, statement, waited=True)
         last = clocks.waits.get(warp)
         again = last is not None and last.phase == phase and (last.again or last.clock != now)
-        clocks.waits[warp] = LastWait(phase, now, again)
+        if again and last is not None and last.statement is statement and last.clock != now:
+            mbarrier.repeats.setdefault(warp, Wait(phase, statement))
+        clocks.waits[warp] = LastWait(phase, now, statement, again)

@@ -215,7 +215,15 @@ MBARRIER_PARITY = _check(
     "// fixed: xor.b32 %parity, %parity, 1;\nbra next_stage;",
     fires="emulator/checks/mbarrier/test_stale_waits.py::test_a_phase_that_does_not_come",
     twin="emulator/checks/mbarrier/test_stale_waits.py::test_a_phase_that_does_not_come",
-    explains=("mbarrier-parity", "deadlock", "shared-race", "tensor-race", "cta-exit", "mbarrier-overflow"),
+    explains=(
+        "mbarrier-parity",
+        "deadlock",
+        "shared-race",
+        "tensor-race",
+        "cta-exit",
+        "mbarrier-overflow",
+        "mbarrier-round-behind",
+    ),
 )
 
 MBARRIER_NO_COMPLETE = _check(

@@ -160,7 +160,7 @@ class SharedRaces:
                     reads = mma is not None or copies
                     cause = earlier.cause | {causes.too_early(access.statement.line, earlier.what)}
                     if parity:
-                        cause |= self._waits.missed(warp)
+                        cause |= self._waits.missed(warp) | self._waits.wrong(warp)
                     if verb == "reads" and earlier.mbarrier is not None:
                         cause |= self._waits.unwaited(warp, earlier.mbarrier)
                     if access.what in _COPIES and not copies:
@@ -243,6 +243,7 @@ class SharedRaces:
                 severity="advice" if by_mma else "error",
                 # One missing barrier leaves an access unordered with whatever lines store there.
                 cause=flag.causes
+                | (self._waits.wrong(warp) if parity else frozenset())
                 | {causes.unordered(found.line, other.line), causes.unordered(found.line, None)}
                 | (self._refilled(access, warp, "threads") if access.what in _COPIES else frozenset()),
                 after=self._waits.waited_on(warp)

@@ -145,3 +145,32 @@ def test_wrong_rings(changes: dict[str, str], schedules: str, code: str, part: s
         report, _ = ring(schedule, 1, **changes)
         assert any(each.code == code and part in each.message for each in report.findings), report.summary()
     assert not any(ring("random", seed, **changes)[0].ok for seed in range(8))
+
+
+def test_a_consumer_that_never_flips_its_parity_is_named_under_every_seed() -> None:
+    """Also where it has run ahead and exited: the producer waits for arrivals that came too early."""
+    for schedule, seed in [("eager", 0), ("late", 0), *[("random", seed) for seed in range(10)]]:
+        report, _ = ring(schedule, seed, CONSUMER_FLIPS="")
+        assert [each.code for each in report.findings] == ["mbarrier-parity"], report.summary()
+
+
+#: A warp waits twice for one phase with one instruction and arrives in between.
+TWICE = """
+    .shared .align 8 .b64 full; .shared .align 8 .b64 other;
+    .reg .b32 %t, %i; .reg .pred %first, %lead, %p, %more;
+    mov.u32 %t, %tid.x; and.b32 %i, %t, 31; setp.eq.u32 %first, %t, 0; setp.eq.u32 %lead, %i, 0;
+    @%first mbarrier.init.shared::cta.b64 [full], 1; @%first mbarrier.init.shared::cta.b64 [other], 2;
+    bar.sync 0;
+    @%first mbarrier.arrive.shared::cta.b64 _, [full];
+    mov.u32 %i, 0; setp.ge.u32 %p, %t, 32; @%p bra last;
+once: mbarrier.try_wait.parity.shared::cta.b64 %p, [full], 0; @!%p bra once;
+    @%lead mbarrier.arrive.shared::cta.b64 _, [other];
+    add.u32 %i, %i, 1; setp.lt.u32 %more, %i, 2; @%more bra once;
+last: ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_two_waits_for_one_phase_are_right(schedule: Any) -> None:
+    report, _ = launch(TWICE, block=64, schedule=schedule)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
