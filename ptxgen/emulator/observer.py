@@ -225,6 +225,9 @@ class Observer:
     def copy_signals(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         """That work is a copy, which completes in the async proxy."""
 
+    def arrivals_split(self, warp: int, slot: int, mbarrier: MBarrier, first: int, statement: Statement) -> None:
+        """Asynchronous arrivals of a warp's lanes by one instruction count in phase `first` and in later ones."""
+
     def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
         """Asynchronous work completes bytes on an mbarrier, or arrives on it."""
 

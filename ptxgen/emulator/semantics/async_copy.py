@@ -228,7 +228,7 @@ def _arrive_later(
         machine.events.copies_arrive(warp, [each_copy.work for each_copy in fresh])
         for each_copy in fresh:
             each_copy.signaled = True
-        machine.arrive_on(slot, barrier, signal, int(lanes.sum()))
+        machine.lanes_arrive_on(slot, barrier, signal, warp, int(lanes.sum()))
 
     if all(each_copy.done for each_copy in copies):
         machine.submit(int(machine.cta_slot[warp]), statement, arrive)

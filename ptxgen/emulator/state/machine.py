@@ -336,3 +336,13 @@ class Machine:
         self.events.signal_arrives(barrier, signal)
         barrier.arrive(count, signal.statement)
         self.settle(slot, barrier)
+
+    def lanes_arrive_on(self, slot: int, barrier: MBarrier, signal: Signal, warp: int, lanes: int) -> None:
+        """The same for so many lanes of a warp, each with an arrival of its own: a phase may end among them."""
+        first = barrier.phase
+        while lanes:
+            counted = min(lanes, barrier.pending) or 1
+            self.arrive_on(slot, barrier, signal, counted)
+            lanes -= counted
+            if lanes and barrier.phase != first:
+                self.events.arrivals_split(warp, slot, barrier, first, signal.statement)

@@ -141,6 +141,9 @@ class Phases(Observer):
             self._against_phase_before(warp, slot, mbarrier, rounds.before, statement)
         rounds.arrivals[warp] = self._interval, statement
 
+    def arrivals_split(self, warp: int, slot: int, mbarrier: MBarrier, first: int, statement: Statement) -> None:
+        self._report_split(warp, slot, mbarrier, first, statement)
+
     def signal_promised(self, warp: int, mbarrier: MBarrier, signal: Signal) -> None:
         self._rounds.setdefault(mbarrier, _Rounds()).arrivers.add(warp)
 

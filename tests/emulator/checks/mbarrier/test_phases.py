@@ -31,6 +31,31 @@ def test_a_phase_ends_among_the_arrivals_of_a_round(count: int, found: list[str]
     assert codes(report) == found, report.summary()
 
 
+WORDS = np.arange(128, dtype=np.uint32)
+COPIED = ARRIVE.replace(
+    "    mbarrier.arrive.shared.b64 _, [ready];",
+    """\
+    .shared .align 4 .b32 words[128];
+    .reg .b32 %own;
+    .reg .b64 %from;
+    shl.b32 %own, %t, 2;
+    cvt.u64.u32 %from, %own;
+    add.u64 %from, %from, %in0;
+    mov.u32 %t, words;
+    add.u32 %own, %own, %t;
+    cp.async.ca.shared.global [%own], [%from], 4;
+    cp.async.mbarrier.arrive.noinc.shared.b64 [ready];""",
+)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("count", "found"), [(128, []), (127, ["mbarrier-split"]), (100, ["mbarrier-split"])])
+def test_a_phase_ends_among_the_arrivals_of_copies(count: int, found: list[str], schedule: Any) -> None:
+    """cp.async.mbarrier.arrive.noinc is an arrival for each lane, as mbarrier.arrive is."""
+    report, _ = launch(COPIED.replace("COUNT", str(count)), inputs=[WORDS], block=128, schedule=schedule)
+    assert codes(report) == found, report.summary()
+
+
 #: Both warps wait for a free stage, as all warps of TileLang's producers do, but only the first one fills it.
 FREE = """\
     .shared .align 8 .b64 free;
