@@ -693,6 +693,42 @@ END:
     xor.b32 %phase, %phase, 1;
     bra NEXT;
 DONE:
+    ),
+    Bug(
+        name="global-partials-published-to-a-peer-by-a-cta-arrival",
+        source=REBUILT,
+        what="CTAs exchange partial sums in global memory; the arrivals at the peers' mbarriers have scope .cta",
+        code="narrow-scope",
+        block=64,
+        grid=4,
+        cluster=4,
+        ptx="""
+    .shared .align 8 .b64 ready;
+    .reg .b64 %mine, %theirs;
+    @%thread0 mbarrier.init.shared.b64 [ready], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    add.u32 %r0, %rank, 1;
+    and.b32 %r0, %r0, 3;
+    mov.u32 %r1, ready;
+    mapa.shared::cluster.u32 %r1, %r1, %r0;
+    mad.lo.u32 %r2, %rank, 64, %thread;
+    mad.wide.u32 %mine, %r2, 8, %data;
+    add.u32 %r2, %rank, 3;
+    and.b32 %r2, %r2, 3;
+    mad.lo.u32 %r2, %r2, 64, %thread;
+    mad.wide.u32 %theirs, %r2, 8, %data;
+    st.global.v2.u32 [%mine], {%thread, %rank};
+    bar.sync 0;
+-    @%thread0 mbarrier.arrive.shared::cluster.b64 _, [%r1];
++    @%thread0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];
+READY:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [ready], 0;
+    @!%done bra READY;
+    ld.global.v2.u32 {%r3, %r4}, [%theirs]; // <--
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
 """,
     ),
 ]

@@ -27,6 +27,7 @@ from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, do
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.lanes import LaneOrder
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries, ShadowMemory
+from ptxgen.emulator.checks.order.mbarrier_scope import report_narrow
 from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
@@ -366,6 +367,8 @@ class GlobalAccesses(Observer):
         what: str,
     ) -> None:
         """Report accesses among these events, (warps, 32, places), with which the warps are unordered."""
+        if not equal and self._happens_before.scopes.any_narrow:
+            self._against_scopes(events, offsets, warps, racing, statement, what)
         unordered = self._unordered(events, warps, racing)
         if unordered is not None:
             self._report_all(unordered, events, offsets, warps, statement, what)
@@ -393,6 +396,33 @@ class GlobalAccesses(Observer):
             unordered[position] &= ~np.isin(offsets[position], offsets[position][changing[position]])[:, None]
         if self._report_all(unordered, events, offsets, warps, statement, "store", equal=True):
             self._equal.add(statement.line)
+
+    def _against_scopes(
+        self,
+        events: Events,
+        offsets: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        racing: Mask,
+        statement: Statement,
+        what: str,
+    ) -> None:
+        """Report accesses of peer CTAs among these events that only an mbarrier of too narrow a scope orders."""
+        happens_before, known = self._happens_before, self._events
+        suspect = (events != 0) & ~self._of_same_cta(events, warps)
+        if racing is not None:
+            suspect &= racing[..., None]
+        for position in np.flatnonzero(suspect.any(axis=(1, 2))).tolist():
+            warp, here = int(warps[position]), suspect[position]
+            peers, first = np.unique(events[position][here], return_index=True)
+            lanes = np.nonzero(here)[0][first]
+            for event, lane in zip(peers.tolist(), lanes.tolist(), strict=True):
+                if known.kind_of(event).what in ("load", "store"):
+                    narrow = happens_before.narrow_side(warp, int(known.actor[event]), int(known.clock[event]))
+                    if narrow is not None:
+                        address = HEAP_BASE + int(offsets[position, lane])
+                        found, other = known.parties(warp, event, what, statement, address, 1 << lane)
+                        severity = "error" if other.role == "writer" else "advice"
+                        report_narrow(self._findings, found, other, narrow, statement, severity)
 
     def _report_all(
         self,

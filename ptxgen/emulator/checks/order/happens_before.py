@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.listener import OrderListener
-from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Scopes
+from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Narrow, Scopes
 from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.emulator.checks.order.strong_history import StrongRecord
@@ -206,6 +206,17 @@ class HappensBefore(Observer):
         if any(number in each.operations for each in self.observed[warp].unacquired):
             return "acquire"
         return "release" if self.strong.would_order_operation(warp, number) else ""
+
+    def narrow_side(self, warp: int, actor: int, clock: int) -> Narrow | None:
+        """Which side of the mbarrier that alone orders a warp after what another of its cluster did up to an interval
+        has too narrow a scope; None: neither, or nothing orders them.
+        """
+        if self.epoch_of(actor) is not self.epoch(warp):
+            return None
+        wide, member = self.scopes.wide(warp, self.warps), actor % self.members
+        if wide is None or not int(wide[0, member]) < clock <= int(self.clocks[warp, member]):
+            return None
+        return "wait" if int(wide[1, member]) >= clock else "arrival"
 
     def flags(self, warp: int, actor: int, clock: int) -> frozenset[int]:
         """The lines of the strong accesses that would order what another warp did before a warp if all released and

@@ -15,13 +15,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Access, Severity
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import races
+from ptxgen.syntax import Statement
+
 #: What of an mbarrier's arrivals counts for waits of scope .cta, and for those of .cluster: (2, warps of the cluster).
 Scopes = NDArray[np.int64]
 #: For which waits an arrival counts: of both scopes, of .cluster, of none.
 Reach = Literal["cta", "cluster", "none"]
+#: Which of the two has too narrow a scope.
+Narrow = Literal["arrival", "wait"]
 #: What an arrival and a wait do for their scope, and where the fence of a relaxed one is.
-RELEASES = {"arrival": "release", "wait": "acquire"}
-BESIDE = {"arrival": "before", "wait": "behind"}
+_RELEASES = {"arrival": "release", "wait": "acquire"}
+_BESIDE = {"arrival": "before", "wait": "behind"}
 _ROWS = {"cta": slice(0, 2), "cluster": slice(1, 2), "none": slice(0, 0)}
 
 
@@ -39,6 +46,11 @@ class ClusterScope:
     def __init__(self, clocks: NDArray[np.int64]) -> None:
         self._clocks = clocks
         self._wide: NDArray[np.int64] | None = None
+
+    @property
+    def any_narrow(self) -> bool:
+        """Whether there was a synchronization of too narrow a scope."""
+        return self._wide is not None
 
     def acquired(self, warp: int, clocks: NDArray[np.int64], scopes: Scopes | None) -> None:
         """A warp is about to acquire these clocks; `scopes`: those by wide scopes, of an mbarrier: (2, warps)."""
@@ -71,3 +83,21 @@ class ClusterScope:
         own = warp % len(clocks) // warps * warps
         wide[:, own : own + warps] = clocks[own : own + warps]
         return wide
+
+
+def report_narrow(
+    findings: Findings, found: Access, other: Access, narrow: Narrow, statement: Statement, severity: Severity
+) -> None:
+    """Report an access of a thread that only an mbarrier of too narrow a scope orders after another's."""
+    does, did = (("reads", "reads") if each.role == "reader" else ("overwrites", "writes") for each in (found, other))
+    findings.report(
+        races.NARROW_SCOPE,
+        statement,
+        summary=f"{found} {does[0]} {found.place}, which {other} {did[1]}",
+        rule=f"Only an mbarrier orders them, and its {narrow} has scope .cta, or the fence {_BESIDE[narrow]} a relaxed "
+        "one, which does not include the other thread",
+        fix=f"use .{_RELEASES[narrow]}.cluster on the {narrow}, or fence.acq_rel.cluster {_BESIDE[narrow]} a relaxed "
+        "one",
+        accesses=(found, other),
+        severity=severity,
+    )

@@ -20,7 +20,7 @@ from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
-from ptxgen.emulator.checks.order.mbarrier_scope import BESIDE, RELEASES
+from ptxgen.emulator.checks.order.mbarrier_scope import report_narrow
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
@@ -346,18 +346,7 @@ class SharedRaces:
                 narrow = "wait" if wide[1, member] >= clock else "arrival"
                 found = self._found(access, warp, verb, at)
                 other = self._happens_before.party("reader" if what == "load" else "writer", line, warp, member, at)
-                self._findings.report(
-                    races.NARROW_SCOPE,
-                    access.statement,
-                    summary=f"{found} {_does(found)} {found.place}, which {other} "
-                    f"{'reads' if what == 'load' else 'writes'}",
-                    rule=f"Only an mbarrier orders them, and its {narrow} has scope .cta, or the fence "
-                    f"{BESIDE[narrow]} a relaxed one, which does not include the other thread",
-                    fix=f"use .{RELEASES[narrow]}.cluster on the {narrow}, or fence.acq_rel.cluster {BESIDE[narrow]} "
-                    "a relaxed one",
-                    accesses=(found, other),
-                    severity="error" if pair else "advice",
-                )
+                report_narrow(self._findings, found, other, narrow, access.statement, "error" if pair else "advice")
 
     def _async_race(
         self,

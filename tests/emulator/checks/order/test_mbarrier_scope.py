@@ -150,3 +150,30 @@ CLEAN = {
 def test_clean(name: str, schedule: Any) -> None:
     report, _ = run(CLEAN[name], schedule)
     assert told(report) == [], report.summary()
+
+
+#: The same in global memory: each CTA stores to its part, and loads its peer's.
+PUT_GLOBAL = "mad.lo.u32 %x, %rank, 64, %t; .reg .b64 %g; mad.wide.u32 %g, %x, 4, %out0; st.global.b32 [%g], %t;"
+GET_GLOBAL = "mad.lo.u32 %x, %peer, 64, %t; mad.wide.u32 %g, %x, 4, %out0; ld.global.b32 %y, [%g];"
+CLUSTER = "barrier.cluster.arrive; barrier.cluster.wait;"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("waits", WAITS)
+@pytest.mark.parametrize("arrives", ARRIVES)
+def test_peers_exchange_through_global_memory(arrives: str, waits: str, schedule: Any) -> None:
+    """What a peer has stored there may be on its way, or old in L1: with .cta ptxas orders neither."""
+    body = f"{PUT_GLOBAL} {arrive('full', arrives)} {wait('full', waits)} {GET_GLOBAL} {CLUSTER}"
+    report, _ = run(body, schedule)
+    expected = [] if (arrives, waits) == ("cluster", "cluster") else [("narrow-scope", "error")]
+    assert [(each.code, each.severity) for each in report.findings] == expected, report.summary()
+    side = "arrival" if arrives != "cluster" else "wait"
+    assert all(f"its {side} has scope .cta" in each.message for each in report.findings), report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_cluster_barrier_orders_global_memory(schedule: Any) -> None:
+    """Whatever mbarriers of a narrow scope there were before."""
+    body = f"{arrive('full', 'cta')} {wait('full', 'cta')} {PUT_GLOBAL} {CLUSTER} {GET_GLOBAL} {CLUSTER}"
+    report, _ = run(body, schedule)
+    assert not report.findings, report.summary()
