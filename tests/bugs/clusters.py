@@ -693,6 +693,7 @@ END:
     xor.b32 %phase, %phase, 1;
     bra NEXT;
 DONE:
+""",
     ),
     Bug(
         name="global-partials-published-to-a-peer-by-a-cta-arrival",

@@ -501,4 +501,72 @@ FREED:
         + WAIT
         + END,
     ),
+    Bug(
+        name="stage-reused-after-a-commit-of-another-thread",
+        source=REBUILT,
+        what="another warp commits the MMAs, and all threads refill the operand once that commit has completed",
+        code="shared-race",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+-    setp.eq.u32 %p2, %thread, 32;
+-    @%p2 {COMMIT}
++    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + """
+    mov.u32 %r1, smem_a;
+    shl.b32 %r2, %thread, 2;
+    add.u32 %r1, %r1, %r2;
+    st.shared.u32 [%r1], 7; // <--
+"""
+        + END,
+    ),
+    Bug(
+        name="columns-freed-before-registers-are-stored",
+        source=REBUILT,
+        what="the epilogue frees the columns behind its barrier and stores the registers of tcgen05.ld after that",
+        code="tmem-freed-in-use",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + """
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%row];
++    tcgen05.wait::ld.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    @!%warp0 bra FREED;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tmem, 64; // <--
+FREED:
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r0;
+""",
+    ),
+    Bug(
+        name="stride-takes-tcgen05-behind-its-operand",
+        source=REBUILT,
+        what="the descriptor of B has twice its stride: the MMA reads the mbarriers and the staging tile behind it",
+        code="operand-region",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    .shared .align 1024 .b8 staging[8192];
+-    mov.b64 %desc_b, 0x4000408000010440;
+    @%thread0 st.bulk.weak.shared::cta [staging], 8192, 0;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @%thread0 {MMA} // <--
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + END,
+    ),
 ]

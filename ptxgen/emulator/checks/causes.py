@@ -89,6 +89,26 @@ def columns(line: int) -> Hashable:
     return "columns", line
 
 
+def freed(line: int) -> Hashable:
+    """Columns of tensor memory that a tcgen05.dealloc of a line frees are in use then, or later."""
+    return "freed", line
+
+
+def registers(warpgroup: int) -> Hashable:
+    """The warps of a warpgroup, in whatever CTA, change their registers differently."""
+    return "registers", warpgroup
+
+
+def behind(line: int) -> Hashable:
+    """The MMA of a line reads behind its operand."""
+    return "behind", line
+
+
+def relaxed(line: int) -> Hashable:
+    """What comes before the barrier.cluster.arrive.relaxed of a line is used by a peer after it."""
+    return "relaxed", line
+
+
 def too_early(line: int, what: str) -> Hashable:
     """An instruction uses what operations of a kind are still working on: one wait is missing for all of them."""
     return "too early", line, what

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.device.accept import Accept
 from ptxgen.device.report import Access, Finding, Role, Severity, line_list
-from ptxgen.emulator.checks.causes import Cause
+from ptxgen.emulator.checks.causes import DEADLOCK, Cause
 from ptxgen.emulator.checks.registry import CHECKS, Check
 from ptxgen.emulator.checks.uninitialized.suspects import Source, Suspects, Verdict, noted
 from ptxgen.syntax import Statement
@@ -98,9 +98,10 @@ class _Kept:
         """
         if self.finding.severity == "advice" and other.finding.severity == "error":
             return False
-        caused = other.finding.code in CHECKS[self.finding.code].explains and not (
-            self.causes.isdisjoint(other.causes) and self.causes.isdisjoint(other.after)
-        )
+        common = self.causes & (other.causes | other.after)
+        if other.finding.code == self.finding.code:
+            common -= {DEADLOCK}  # two causes of one
+        caused = other.finding.code in CHECKS[self.finding.code].explains and bool(common)
         return caused or (
             other.finding.code in _RACES.get(self.finding.code, ())
             and bool(other.pair)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +86,7 @@ class WarpgroupRegisters(Observer):
             summary=f"{here} names {change.registers} registers, {peer} of the same warpgroup {there.registers}",
             rule="All warps of a warpgroup must execute the same setmaxnreg",
             accesses=(here, peer),
+            cause=self._cause(warp, change),
         )
 
     def _report_missing(self, warp: int, change: _Change, other: int, instead: str) -> None:
@@ -96,5 +97,10 @@ class WarpgroupRegisters(Observer):
             summary=f"{here} changes its registers, warp {other % self._warps_per_cta} of the same warpgroup {instead}",
             rule="All warps of a warpgroup must execute the same setmaxnreg",
             accesses=(here,),
-            cause=frozenset([("setmaxnreg", change.statement.line), causes.DEADLOCK]),
+            cause=self._cause(warp, change),
         )
+
+    def _cause(self, warp: int, change: _Change) -> frozenset[Hashable]:
+        """Once the warps of a warpgroup have gone apart, later changes of its registers differ too."""
+        group = warp % self._warps_per_cta // _WARPS
+        return frozenset([("setmaxnreg", change.statement.line), causes.registers(group), causes.DEADLOCK])

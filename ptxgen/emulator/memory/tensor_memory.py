@@ -6,11 +6,13 @@ PTX ISA 9.7.16.1 and 9.7.16.7: allocations are a power of two of columns from 32
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry.tcgen05 import (
     TMEM_ALLOCATION,
     TMEM_DEALLOC,
@@ -27,6 +29,19 @@ _UNIT = 32
 POISON = 0x7FC0DEAD
 
 
+class _Freed(NamedTuple):
+    """Columns that a tcgen05.dealloc of a warp has freed."""
+
+    columns: range
+    statement: Statement
+    warp: int
+
+    def __str__(self) -> str:
+        """The end of a summary."""
+        columns = f"columns {self.columns.start}-{self.columns.stop - 1}"
+        return f"; tcgen05.dealloc (line {self.statement.line}, warp {self.warp}) freed {columns}"
+
+
 class TensorMemory:
     """`cells[slot, lane, column]` as 32-bit words, `allocated[slot, column]` says which columns are in use."""
 
@@ -38,7 +53,7 @@ class TensorMemory:
         #: Which instruction made an allocation: (slot, first column) -> statement.
         self.statements: dict[tuple[int, int], Statement] = {}
         #: What each CTA has freed, in order: its columns, and the instruction and warp that freed them.
-        self.freed: list[list[tuple[range, Statement, int]]] = [[] for _ in range(slots)]
+        self.freed: list[list[_Freed]] = [[] for _ in range(slots)]
         self.relinquished = np.zeros(slots, np.bool_)
         #: The request of a warp of one CTA of a pair: slot -> (warp, columns, statement).
         self._requests: dict[int, tuple[int, int, Statement]] = {}
@@ -139,7 +154,7 @@ class TensorMemory:
             )
         del self.sizes[slot][column]
         self.allocated[slot, column : column + columns] = False
-        self.freed[slot].append((range(column, column + columns), statement, warp))
+        self.freed[slot].append(_Freed(range(column, column + columns), statement, warp))
 
     def require(self, slot: int, lanes: range, columns: range, what: str) -> None:
         """Raise MemoryFault unless the cells are inside TMEM and allocated."""
@@ -151,16 +166,19 @@ class TensorMemory:
             )
         if not self.allocated[slot, columns.start : columns.stop].all():
             held = ", ".join(f"{start}-{start + size - 1}" for start, size in self.sizes[slot].items()) or "none"
+            freed = self._freed(slot, columns)
             raise MemoryFault(
                 TMEM_OUT_OF_ALLOCATION,
-                f"{what} reaches columns {columns.start}-{columns.stop - 1}{self._freed(slot, columns)}",
+                f"{what} reaches columns {columns.start}-{columns.stop - 1}{freed or ''}",
                 rule=f"Allocated columns: {held}",
+                cause=frozenset([causes.freed(freed.statement.line)]) if freed is not None else None,
             )
 
-    def _freed(self, slot: int, columns: range) -> str:
-        """Which tcgen05.dealloc freed any of these columns last, as the end of a summary."""
-        for freed, statement, warp in reversed(self.freed[slot]):
-            if max(freed.start, columns.start) < min(freed.stop, columns.stop):
-                where = f"columns {freed.start}-{freed.stop - 1}"
-                return f"; tcgen05.dealloc (line {statement.line}, warp {warp}) freed {where}"
-        return ""
+    def _freed(self, slot: int, columns: range) -> _Freed | None:
+        """Which tcgen05.dealloc freed any of these columns last."""
+        overlapping = (
+            each
+            for each in reversed(self.freed[slot])
+            if max(each.columns.start, columns.start) < min(each.columns.stop, columns.stop)
+        )
+        return next(overlapping, None)

@@ -71,6 +71,23 @@ def test_one_advice_names_all_barriers_without_a_fence(schedule: Any) -> None:
     assert all(f"({address:#x})" in found.message for address in barriers)
 
 
+BROKEN = [
+    ("cute_100_gemm_f16", 558, "bar.sync \t0;", "", "tmem-freed-in-use"),
+    ("g39_90_specialised", 277, "setmaxnreg.dec.sync.aligned.u32 \t64;", "", "setmaxnreg-warpgroup"),
+    ("splitk_cluster", 492, ".release", ".relaxed", "shared-race"),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("name", "line", "old", "new", "root"), BROKEN, ids=[each[0] for each in BROKEN])
+def test_one_cause_in_a_recorded_kernel(name: str, line: int, old: str, new: str, root: str, schedule: Any) -> None:
+    """No barrier before tcgen05.dealloc; a warp that skips one setmaxnreg; a relaxed barrier of the cluster."""
+    (found,) = [each for each in edited(name, line, old, new, schedule) if each.severity == "error"]
+    assert found.code == root
+    if root == "shared-race":
+        assert found.fix.startswith("leave out .relaxed")
+
+
 #: Warps of two CTAs in turn add to a word; the flag between them is set before all threads are through.
 TURNS = """
     .reg .b32 %t, %c, %flag, %x; .reg .b64 %at; .reg .pred %p, %first;

@@ -367,7 +367,7 @@ class GlobalAccesses(Observer):
         what: str,
     ) -> None:
         """Report accesses among these events, (warps, 32, places), with which the warps are unordered."""
-        if not equal and self._happens_before.scopes.any_narrow:
+        if self._happens_before.scopes.any_narrow:
             self._against_scopes(events, offsets, warps, racing, statement, what)
         unordered = self._unordered(events, warps, racing)
         if unordered is not None:

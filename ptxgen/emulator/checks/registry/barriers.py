@@ -188,7 +188,7 @@ SETMAXNREG_WARPGROUP = _check(
     example="@%producer setmaxnreg.dec.sync.aligned.u32 40;      // one warp: fixed: without the guard",
     fires="bugs/test_bugs.py::test_bug_is_reported[setmaxnreg-one-warp-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[setmaxnreg-one-warp-eager]",
-    explains=("deadlock",),
+    explains=("setmaxnreg-warpgroup", "deadlock"),
 )
 
 SETMAXNREG_IGNORED = _check(

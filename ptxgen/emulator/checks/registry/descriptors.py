@@ -35,6 +35,7 @@ OPERAND_REGION = _check(
     example="mov.b64 %b, 0x0000002000080040;      // SBO 512 where 8 rows take 256 bytes; fixed: 0x0000001000080040",
     fires="bugs/test_bugs.py::test_bug_is_reported[stride-takes-wgmma-behind-its-operand-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[stride-takes-wgmma-behind-its-operand-eager]",
+    explains=("uninitialized-shared", "shared-race"),
 )
 
 DESCRIPTOR_VERSION = _check(

@@ -139,7 +139,7 @@ TMEM_FREED_IN_USE = _check(
     "128;",
     fires="emulator/semantics/test_tcgen05_movement.py::test_a_stored_without_a_wait",
     twin="emulator/semantics/test_tcgen05_movement.py::test_a_stored_without_a_wait",
-    explains=("tmem-freed-in-use", "cta-exit"),
+    explains=("tmem-freed-in-use", "tmem-out-of-allocation", "cta-exit"),
 )
 
 TMEM_OUT_OF_BOUNDS = _fault(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import CasLoops
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
@@ -565,7 +566,7 @@ class SharedAccesses(Observer):
                 accesses=(reader,),
                 severity="advice" if behind else "error",
                 reads=True,
-                cause=self._waits.missed(warp) | self._waits.unwaited(warp),
+                cause=self._waits.missed(warp) | self._waits.unwaited(warp) | {causes.behind(access.statement.line)},
                 after=self._waits.waited_on(warp),
             )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import descriptors
 from ptxgen.emulator.engines.work import AsyncWork
@@ -52,4 +53,5 @@ class OperandRegions(Observer):
             rule=f"{part.name} ends at {part.start + part.size - 1:#x}; the rest is "
             f"{self._findings.name('shared', part.start + part.size)}",
             accesses=(reader,),
+            cause=frozenset([causes.behind(work.statement.line)]),
         )

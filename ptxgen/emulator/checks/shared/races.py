@@ -225,9 +225,13 @@ class SharedRaces:
                 mine = Party(happens_before.actor(warp), happens_before.clock(warp), access.statement, access.what)
                 apart = other_warp // happens_before.warps != warp // happens_before.warps
                 flag = self._flags.race(warp, mine, earlier, (slot, at), "cluster" if apart else "cta")
-            rule = by_mma or flag.rule or _sentence(why)
+            rule, fix = by_mma or flag.rule or _sentence(why), flag.fix or None
+            # One missing barrier leaves an access unordered with whatever lines store there.
+            cause = flag.causes | {causes.unordered(found.line, other.line), causes.unordered(found.line, None)}
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
+                fix = f"leave out .relaxed, or put fence.acq_rel.cluster before {_RELAXED}"
+                cause |= set(map(causes.relaxed, happens_before.relaxed_arrival_lines(warp, actor, clock)))
             if not rule and behind:
                 rule = "Only other lanes of its warp have acquired what orders the two"
             if not rule:
@@ -238,13 +242,11 @@ class SharedRaces:
                 access.statement,
                 summary=f"{found} {_does(found)} {found.place}, which {other} {past}",
                 rule=rule,
-                fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else flag.fix or None,
+                fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else fix,
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
-                # One missing barrier leaves an access unordered with whatever lines store there.
-                cause=flag.causes
+                cause=cause
                 | (self._waits.wrong(warp) if parity else frozenset())
-                | {causes.unordered(found.line, other.line), causes.unordered(found.line, None)}
                 | (self._refilled(access, warp, "threads") if access.what in _COPIES else frozenset()),
                 after=self._waits.waited_on(warp)
                 | {causes.CLUSTER_BARRIER}

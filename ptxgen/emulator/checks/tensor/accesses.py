@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
 from ptxgen.emulator.checks.order.listener import OrderListener
@@ -67,6 +66,10 @@ def _caused(statement: Statement, earlier: AsyncOperation | None) -> frozenset[H
 def _unfenced(side: str, statement: Statement, other: Access) -> frozenset[Hashable]:
     """What relates missing fences: the instruction, or the accesses of one kind on which it relies."""
     return frozenset([("no fence", side, other.opcode, line) for line in (statement.line, other.line)])
+
+
+#: Why a load and a later access are unordered, where registers of the load are used after the warps synchronized.
+_USED_LATE = "Its warp uses registers of the load, which waits for it too, but only after it has synchronized"
 
 
 def _unordered_load(event: Event) -> str:
@@ -330,7 +333,7 @@ class TensorAccesses(OrderListener, Observer):
             if self._happens_before.ordered_by_relaxed_arrival(warp, reader, event.clock):
                 continue
             used = self._access("reader", load, reader, peer, columns)
-            report = partial(self._freed_in_use, free, used, _FOR_BOTH, statement, fix=_SYNCHRONIZE_PAIR)
+            report = partial(self._freed_in_use, free, used, _FOR_BOTH, _SYNCHRONIZE_PAIR, statement)
             self._against_load(reader, columns, event, report)
         self._freed_by_peer.setdefault(peer, []).append((columns, warp, statement))
 
@@ -340,7 +343,7 @@ class TensorAccesses(OrderListener, Observer):
             if freed.start < columns.stop and columns.start < freed.stop:
                 free = self._findings.access("accessor", at, other, space="tensor", address=freed.start)
                 used = self._access(role, statement, warp, slot, columns)
-                self._freed_in_use(free, used, _FOR_BOTH, at, fix=_SYNCHRONIZE_PAIR)
+                self._freed_in_use(free, used, _FOR_BOTH, _SYNCHRONIZE_PAIR, at)
 
     def tensor_freed(self, warp: int, slot: int, columns: range, statement: Statement) -> None:
         """All reads and writes of the columns must happen before."""
@@ -353,14 +356,17 @@ class TensorAccesses(OrderListener, Observer):
             earlier = self._happens_before.operations.get(number)
             if earlier is not None and number not in observed.operations:
                 used = self._access(role, earlier.statement, earlier.warp, slot, columns)
-                self._freed_in_use(
-                    free, used, "The freeing warp has not waited for it", statement, earlier.cause_in_tensor_memory
-                )
+                cause = earlier.cause | earlier.cause_in_tensor_memory
+                self._freed_in_use(free, used, "The freeing warp has not waited for it", None, statement, cause)
         loaded = self._loaded_in(slot, range(_BANDS), columns)
         for reader, load, event in self._unordered_loads(warp, slot, loaded, columns):
             used = self._access("reader", load, reader, slot, columns)
+            why, fix = _unordered_load(event), _load_fix(event, load)
+            if load is not None and self._by_register[slot][reader % self._happens_before.warps][..., span].any():
+                why, fix = _USED_LATE, f"tcgen05.wait::ld after line {load.line}, before the two warps synchronize"
+            cause = _caused(statement, None)
             self._against_load(
-                reader, columns, event, partial(self._freed_in_use, free, used, _unordered_load(event), statement)
+                reader, columns, event, partial(self._freed_in_use, free, used, why, fix, statement, cause)
             )
         self.writer[slot][:, span] = 0
         self.core_reader[slot][:, span] = 0
@@ -372,9 +378,9 @@ class TensorAccesses(OrderListener, Observer):
         free: Access,
         used: Access,
         rule: str,
+        fix: str | None,
         statement: Statement,
-        cause: Cause = None,
-        fix: str | None = None,
+        cause: frozenset[Hashable] = frozenset(),
     ) -> None:
         doing = "reading" if used.role == "reader" else "writing"
         self._findings.report(
@@ -384,7 +390,7 @@ class TensorAccesses(OrderListener, Observer):
             rule=rule,
             fix=fix,
             accesses=(free, used),
-            cause=cause,
+            cause=cause | {causes.freed(statement.line)},
         )
 
     def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
