@@ -182,8 +182,7 @@ class Phases(Observer):
                 continue
             if any(happens_before.before_mma(warp, each, member, clock) for each in observed):
                 continue
-            actor = happens_before.actor(warp)
-            if any(happens_before.ordered_by_relaxed_arrival(each, actor, clock) for each in arrivers):
+            if any(happens_before.released_after_relaxed_arrival(each, warp, clock) for each in observed):
                 continue  # in time, which is enough here
             waiter = self._findings.access(
                 "waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase
@@ -202,7 +201,7 @@ class Phases(Observer):
         for other, (clock, earlier) in before.items():
             if other == warp or happens_before.has_observed(warp, other, clock):
                 continue
-            if happens_before.ordered_by_relaxed_arrival(warp, happens_before.actor(other), clock):
+            if happens_before.ordered_by_relaxed_arrival(warp, other, clock):
                 continue
             member = other % happens_before.members
             if happens_before.before_mma(other, happens_before.observed[warp], member, clock):

@@ -244,6 +244,10 @@ class HappensBefore(Observer):
         """Whether only relaxed arrivals at the cluster's barrier order what another warp did up to an interval."""
         return self.relaxed_arrivals.would_order(warp, self.actor(other), clock)
 
+    def released_after_relaxed_arrival(self, given: VectorClock, other: int, clock: int) -> bool:
+        """The same of what has been released with a vector clock."""
+        return self.relaxed_arrivals.would_order_before(given, self.actor(other), clock)
+
     def relaxed_arrival_lines(self, warp: int, actor: int, clock: int) -> frozenset[int]:
         """The lines of these arrivals and of the waits for them."""
         return self.relaxed_arrivals.flags(warp, actor, clock)

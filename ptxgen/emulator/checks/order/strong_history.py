@@ -174,6 +174,11 @@ class StrongRecord:
         search = self._search(actor, clock)
         return search is not None and search.reaches(warp)
 
+    def would_order_before(self, given: VectorClock, actor: int, clock: int) -> bool:
+        """The same of what has been released with a vector clock."""
+        search = self._search(actor, clock)
+        return search is not None and search.reaches_release(given)
+
     def would_order_operation(self, warp: int, number: int) -> bool:
         """The same of the completion of an asynchronous operation."""
         search = self._search(-1, number)
@@ -239,6 +244,16 @@ class _Search:
                         break
                 elif self._published:
                     self._published = {word for word in self._published if slot_of(word) != entry}
+
+    def reaches_release(self, given: VectorClock) -> bool:
+        """Whether what has been released with a vector clock would be ordered after it."""
+        for entry in self._record.since(self._next):
+            self._next += 1
+            if isinstance(entry, Accesses):
+                self._read(entry)
+            elif self._published:
+                self._published = {word for word in self._published if slot_of(word) != entry}
+        return self._has(given, 0)
 
     def _becomes_ordered(self, actor: int, clock: int) -> None:
         self._ordered[actor] = clock

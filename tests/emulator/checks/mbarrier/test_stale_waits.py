@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ptxgen.device import LaunchReport
+from ptxgen.emulator import Emulator
 from tests.support.harness import codes, launch, poisoned
+from tools.mutants.subjects import load
 
 SCHEDULES = ("eager", "late", "random")
 
@@ -174,3 +177,35 @@ last: ret;
 def test_two_waits_for_one_phase_are_right(schedule: Any) -> None:
     report, _ = launch(TWICE, block=64, schedule=schedule)
     assert (report.status, codes(report)) == ("ok", []), report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_commit_to_the_other_stage_of_a_pair(schedule: Any) -> None:
+    """A phase completes that the producer has yet to wait for: also where the copies and MMAs are slow."""
+    subject = load("modular-k6")
+    text, count = re.subn(
+        r"(tcgen05\.commit\S*) \[%r_empty\](, %rs_commit_mask;)",
+        r"{ .reg .b32 %r_other; xor.b32 %r_other, %r_empty, 8; \1 [%r_other]\2 }",
+        subject.text,
+        count=1,
+    )
+    assert count
+    report = subject.run(text, Emulator(subject.target, schedule, max_steps=400_000))[0]
+    assert [each.code for each in report.findings] == ["mbarrier-round-behind"], report.summary()
+    clean = subject.run(subject.text, Emulator(subject.target, schedule))[0]
+    assert (clean.status, clean.findings) == ("ok", []), clean.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_arrivals_of_ctas_that_follow_others(schedule: Any) -> None:
+    """Warps are compared by their names in the launch, of which there are more than are resident."""
+    body = """
+    .shared .align 8 .b64 full; .reg .b32 %t; .reg .pred %first, %lead;
+    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0; and.b32 %t, %t, 31; setp.eq.u32 %lead, %t, 0;
+    @%first mbarrier.init.shared::cta.b64 [full], 1;
+    bar.sync 0;
+    @%lead mbarrier.arrive.shared::cta.b64 _, [full];
+    ret;"""
+    report, _ = launch(body, block=64, grid=6, schedule=schedule, multiprocessors=1)
+    assert [each.code for each in report.findings] == ["mbarrier-split"], report.summary()
+    assert report.findings[0].also_warps >= 10
