@@ -362,4 +362,33 @@ A:
     @%p0 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r0, %r1;
 """,
     ),
+    Bug(
+        name="leader-waits-for-its-pair-with-scope-cta",
+        source=REBUILT,
+        what="the leader polls with mbarrier.test_wait of scope .cta for both halves of the operands of its MMA",
+        code="narrow-scope",
+        grid=2,
+        cluster=2,
+        target="sm_100a",
+        ptx=PAIR.replace("COUNT", "2")
+        + """
+    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
+    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    fence.proxy.async.shared::cta;
+    mov.u32 %r0, ready;
+    mapa.shared::cluster.u32 %r1, %r0, 0;
+    @%thread0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];
+    @!%leader bra WAIT;
+    @!%warp0 bra WAIT;
+READY:
+-    mbarrier.test_wait.parity.shared::cta.b64 %done, [ready], 0;
++    mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 %done, [ready], 0;
+    @!%done bra READY;
+    mov.b16 %rs0, 3;
+    @!%thread0 bra WAIT;
+    tcgen05.mma.cta_group::2.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 0; // <--
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %rs0;
+"""
+        + PAIR_END,
+    ),
 ]

@@ -94,6 +94,21 @@ def freed(line: int) -> Hashable:
     return "freed", line
 
 
+def between(earlier: int, clock: int, later: int, now: int) -> Hashable:
+    """What a warp did in one interval and another in one of its own are unordered: one barrier is missing."""
+    return "between", earlier, clock, later, now
+
+
+def lanes(warp: int, interval: int) -> Hashable:
+    """Lanes of a warp have not synchronized within an interval of theirs."""
+    return "lanes", warp, interval
+
+
+def narrow(warp: int, clock: int) -> Hashable:
+    """What a warp accesses in an interval is ordered by an mbarrier of too narrow a scope."""
+    return "narrow", warp, clock
+
+
 def registers(warpgroup: int) -> Hashable:
     """The warps of a warpgroup, in whatever CTA, change their registers differently."""
     return "registers", warpgroup

@@ -422,7 +422,8 @@ class GlobalAccesses(Observer):
                         address = HEAP_BASE + int(offsets[position, lane])
                         found, other = known.parties(warp, event, what, statement, address, 1 << lane)
                         severity = "error" if other.role == "writer" else "advice"
-                        report_narrow(self._findings, found, other, narrow, statement, severity)
+                        now = warp, happens_before.clock(warp)
+                        report_narrow(self._findings, found, other, narrow, statement, severity, now)
 
     def _report_all(
         self,

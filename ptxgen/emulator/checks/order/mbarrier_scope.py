@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Severity
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import races
 from ptxgen.syntax import Statement
@@ -86,9 +87,17 @@ class ClusterScope:
 
 
 def report_narrow(
-    findings: Findings, found: Access, other: Access, narrow: Narrow, statement: Statement, severity: Severity
+    findings: Findings,
+    found: Access,
+    other: Access,
+    narrow: Narrow,
+    statement: Statement,
+    severity: Severity,
+    interval: tuple[int, int],
 ) -> None:
-    """Report an access of a thread that only an mbarrier of too narrow a scope orders after another's."""
+    """Report an access of a warp, in an `interval` of its, that only an mbarrier of too narrow a scope orders after
+    another's.
+    """
     does, did = (("reads", "reads") if each.role == "reader" else ("overwrites", "writes") for each in (found, other))
     findings.report(
         races.NARROW_SCOPE,
@@ -100,4 +109,5 @@ def report_narrow(
         "one",
         accesses=(found, other),
         severity=severity,
+        cause=frozenset([causes.narrow(*interval)]),
     )

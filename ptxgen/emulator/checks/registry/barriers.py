@@ -49,7 +49,7 @@ BARRIER_SITES = _check(
     example="@%some bra A;\nbar.sync 0;\nbra B;\nA: bar.sync 0;      // fixed: one bar.sync 0 after B\nB:",
     fires="bugs/test_bugs.py::test_bug_is_reported[barrier-in-both-branches-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[barrier-in-both-branches-eager]",
-    explains=("barrier-exited", "deadlock"),
+    explains=("barrier-sites", "barrier-exited", "deadlock"),
 )
 
 BARRIER_EXITED = _check(

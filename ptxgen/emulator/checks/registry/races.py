@@ -117,7 +117,7 @@ NARROW_SCOPE = _check(
     twin="emulator/checks/global_memory/test_races.py::"
     "test_narrow_scopes[st.release.cta.global.u32 [%flag], 1;-ld.acquire.gpu.global.u32 %x, [%flag];-late"
     "]",
-    explains=("missing-fence", "narrow-scope"),
+    explains=("narrow-scope", "missing-fence"),
 )
 
 MISSING_PROXY_FENCE = _check(

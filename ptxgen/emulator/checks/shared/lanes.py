@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases
@@ -460,6 +461,7 @@ class LaneAccesses(OrderListener):
             fix="bar.warp.sync between the two accesses",
             accesses=(party, other),
             severity="advice" if together else "error",
+            cause=frozenset([causes.lanes(found.warp, int(self.interval[found.warp]))]),
         )
 
 

@@ -228,6 +228,8 @@ class SharedRaces:
             rule, fix = by_mma or flag.rule or _sentence(why), flag.fix or None
             # One missing barrier leaves an access unordered with whatever lines store there.
             cause = flag.causes | {causes.unordered(found.line, other.line), causes.unordered(found.line, None)}
+            if clock != PENDING:
+                cause |= {causes.between(actor, clock, warp, happens_before.clock(warp))}
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
                 fix = f"leave out .relaxed, or put fence.acq_rel.cluster before {_RELAXED}"
@@ -348,7 +350,8 @@ class SharedRaces:
                 narrow = "wait" if wide[1, member] >= clock else "arrival"
                 found = self._found(access, warp, verb, at)
                 other = self._happens_before.party("reader" if what == "load" else "writer", line, warp, member, at)
-                report_narrow(self._findings, found, other, narrow, access.statement, "error" if pair else "advice")
+                severity, now = "error" if pair else "advice", (warp, self._happens_before.clock(warp))
+                report_narrow(self._findings, found, other, narrow, access.statement, severity, now)
 
     def _async_race(
         self,
