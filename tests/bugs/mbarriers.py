@@ -514,4 +514,26 @@ FULL:
 END:
 """,
     ),
+    Bug(
+        name="bytes-announced-by-a-thread-that-does-not-arrive",
+        source=REBUILT,
+        what="one thread arrives and copies, another announces the bytes: nobody waits for them",
+        code="expect-tx",
+        block=64,
+        ptx=f"""
+    .shared .align 128 .b8 stage[1024];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    setp.eq.u32 %p3, %thread, 32;
+-    @%thread0 mbarrier.arrive.shared.b64 _, [full];
++    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 1024;
+    @%thread0 {COPY} [stage], [%data], 1024, [full]; // <--
+-    @%p3 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 1024; // <--
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra WAIT;
+""",
+    ),
 ]

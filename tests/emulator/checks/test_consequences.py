@@ -13,7 +13,7 @@ from ptxgen import Finding
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import mbarriers, races
-from tests.bugs import warps
+from tests.bugs import BUGS, warps
 from tests.bugs.bug import Bug
 from tests.support.gemm import run
 from tests.support.harness import launch
@@ -75,17 +75,56 @@ BROKEN = [
     ("cute_100_gemm_f16", 558, "bar.sync \t0;", "", "tmem-freed-in-use"),
     ("g39_90_specialised", 277, "setmaxnreg.dec.sync.aligned.u32 \t64;", "", "setmaxnreg-warpgroup"),
     ("splitk_cluster", 492, ".release", ".relaxed", "shared-race"),
+    ("streamk", 160, "bar.sync", "// bar.sync", "shared-race"),
 ]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(("name", "line", "old", "new", "root"), BROKEN, ids=[each[0] for each in BROKEN])
 def test_one_cause_in_a_recorded_kernel(name: str, line: int, old: str, new: str, root: str, schedule: Any) -> None:
-    """No barrier before tcgen05.dealloc; a warp that skips one setmaxnreg; a relaxed barrier of the cluster."""
+    """No barrier before tcgen05.dealloc; a warp that skips one setmaxnreg; a relaxed barrier of the cluster; no barrier
+    between the stores of two tiles and three ldmatrix.
+    """
     (found,) = [each for each in edited(name, line, old, new, schedule) if each.severity == "error"]
     assert found.code == root
-    if root == "shared-race":
+    if new == ".relaxed":
         assert found.fix.startswith("leave out .relaxed")
+
+
+ALONE = [
+    "leader-waits-for-its-pair-with-scope-cta",
+    "bytes-announced-by-a-thread-that-does-not-arrive",
+    "stage-reused-after-a-commit-of-another-thread",
+    "columns-freed-before-registers-are-stored",
+    "stride-takes-tcgen05-behind-its-operand",
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("bug", [each for each in BUGS if each.name in ALONE], ids=lambda bug: bug.name)
+def test_a_bug_is_one_error(bug: Bug, schedule: Any) -> None:
+    errors = [each for each in bug.run(schedule, right=False).findings if each.severity == "error"]
+    assert [each.code for each in errors] == [bug.code]
+
+
+#: Each warp stores to two arrays, and loads the next one's words of both.
+TWO_ARRAYS = """
+    .shared .align 4 .b8 a[256]; .shared .align 4 .b8 b[256];
+    .reg .b32 %t, %x, %y, %at;
+    mov.u32 %t, %tid.x; shl.b32 %x, %t, 2; xor.b32 %y, %x, 128;
+    mov.u32 %at, a; add.u32 %at, %at, %x; st.shared.u32 [%at], %t;
+    mov.u32 %at, b; add.u32 %at, %at, %x; st.shared.u32 [%at], %t;
+    BARRIER
+    mov.u32 %at, a; add.u32 %at, %at, %y; ld.shared.u32 %x, [%at];
+    mov.u32 %at, b; add.u32 %at, %at, %y; ld.shared.u32 %x, [%at];
+    ret;"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
+def test_one_missing_barrier_leaves_two_arrays_unordered(barrier: str, schedule: Any) -> None:
+    report, _ = launch(TWO_ARRAYS.replace("BARRIER", barrier).replace("; ", ";\n"), block=64, schedule=schedule)
+    assert [each.code for each in report.findings] == ([] if barrier else ["shared-race"]), report.summary()
 
 
 #: Warps of two CTAs in turn add to a word; the flag between them is set before all threads are through.

@@ -203,6 +203,10 @@ class Transactions(Observer):
         if announced is not None and announced.behind is not None and not account.arrivals and not account.by_hand:
             self._after_its_arrival(barrier, *announced.behind)
             return
+        if announced is not None and announced.open and not announced.closed and (account.came or barrier.under_way):
+            if not account.by_hand:
+                self._late(barrier, next(iter(account.expected.values()))[0])
+            return
         in_flight = [each for each in barrier.under_way if each.size]
         sent = account.bytes_come + sum(each.size for each in in_flight)
         if in_flight and not account.expected and not account.by_hand:
