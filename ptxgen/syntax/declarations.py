@@ -462,8 +462,8 @@ class Module:
 
     @property
     def entries(self) -> list[Function]:
-        """The kernels."""
-        return [function for function in self.functions if function.kind == "entry"]
+        """The kernels; GCC declares each before it defines it."""
+        return [function for function in self.functions if function.kind == "entry" and function.body is not None]
 
     def _arguments(self, name: str) -> tuple[str, ...]:
         for item in self.items:

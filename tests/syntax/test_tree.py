@@ -226,6 +226,12 @@ def test_addresses_in_initializers() -> None:
     assert mask.evaluate({"z": 0x1233}) == 0x12
 
 
+def test_an_entry_that_is_declared_first() -> None:
+    """As GCC writes it."""
+    module = parse(in_module(".entry k(.param .u64 x);\n.entry k(.param .u64 x)\n{ ret; }"))
+    assert module.entries == [module.functions[1]]
+
+
 def test_function() -> None:
     text = (
         ".visible .entry k(.param .u64 .ptr .global .align 16 x, .param .align 64 .b8 y[128])\n"
