@@ -169,5 +169,6 @@ def store_words(
         words[at] = full
     if space != "local":  # which no other thread sees
         machine.effects += changed
+        machine.stores += 1
     if order is not None:
         machine.events.strong_stores_done(data, None)

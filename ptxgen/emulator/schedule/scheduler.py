@@ -362,12 +362,15 @@ class Scheduler:
     def _step_watched(self, group: Group) -> None:
         """Run one block, and note which warps poll: they have gone back and changed nothing since the last time, or
         to the same block of strong accesses, where a stale value counts as a change.
+
+        A store counts also where it changes nothing: else the schedule of a loop that copies uninitialized memory would
+        depend on what that holds, and differ in a rerun with other bytes.
         """
-        warps, effects, which = self.warps, self.machine.effects, group.indices
-        before = warps.current[which]
+        machine, warps, which = self.machine, self.warps, group.indices
+        effects, stores, before = machine.effects, machine.stores, warps.current[which]
         self._step(group)
         now = warps.current[which]
-        warps.acted[which] |= self.machine.effects != effects
+        warps.acted[which] |= (machine.effects, machine.stores) != (effects, stores)
         back = now <= before
         idle = back & (~warps.acted[which] | warps.polls_at(before))
         for first, last in {*zip(now[idle].tolist(), before[idle].tolist(), strict=True)}:

@@ -70,6 +70,8 @@ class Machine:
         self.printed: list[str] = []
         #: Counts whatever changes state that other threads can see; unchanged, no wait can end.
         self.effects = 0
+        #: Counts stores to memory that other threads can see, also those that change nothing.
+        self.stores = 0
         #: Whether lanes run ahead of others of their warp because nothing else can run.
         self.idle = False
         #: The program's registers: (warps, 32) words each.
