@@ -58,11 +58,6 @@ class StaleWaits:
         """What may have let a warp pass too early: the mbarriers on which it has waited."""
         return frozenset(map(causes.miscounted, self._offsets.get(warp, ())))
 
-    def wrong(self, warp: int) -> frozenset[Hashable]:
-        """The cause of what follows from the wrong parity of a warp's last wait."""
-        barrier = self._last.get(warp)
-        return frozenset() if barrier is None else frozenset([causes.miscounted(barrier.address)])
-
     def unwaited(self, warp: int, mbarrier: int | None = None) -> frozenset[Hashable]:
         """The cause of what a warp reads that has not waited on an mbarrier at this offset, or on any."""
         offsets = self._offsets.get(warp)

@@ -222,7 +222,6 @@ MBARRIER_PARITY = _check(
         "tensor-race",
         "cta-exit",
         "mbarrier-overflow",
-        "mbarrier-round-behind",
     ),
 )
 
@@ -243,9 +242,10 @@ DEADLOCK = _check(
     title="deadlock",
     section="9.7.13.15",
     rule="No warp can proceed, and no asynchronous work is left.",
-    why="The launch never ends. There is a finding for each instruction where warps wait: for an mbarrier with phase "
-    "and parity, pending arrivals and the lines of past ones, the bytes expected and transferred; for a barrier with "
-    "the number of threads that have arrived and the warps that have exited.",
+    why="The launch never ends. There is a finding for each cause; waits for warps that wait themselves are its "
+    "consequences. Each names what it waits for: an mbarrier with phase and parity, pending arrivals and the lines of "
+    "past ones, the bytes expected and transferred; a barrier with the number of threads that have arrived, there and "
+    "at other barriers of the CTA, and the warps that have exited.",
     fix="arrivals pending: the init count is too large, or an arrival is guarded away. Bytes outstanding: expect_tx is "
     "too large, or a copy is missing. Neither: the wait is for a phase that has not begun, so its parity is wrong",
     example="mbarrier.init.shared.b64 [full], 2;      // fixed: 1\n@%leader mbarrier.arrive.shared.b64 _, [full];",

@@ -160,7 +160,7 @@ class SharedRaces:
                     reads = mma is not None or copies
                     cause = earlier.cause | {causes.too_early(access.statement.line, earlier.what)}
                     if parity:
-                        cause |= self._waits.missed(warp) | self._waits.wrong(warp)
+                        cause |= self._waits.missed(warp)
                     if verb == "reads" and earlier.mbarrier is not None:
                         cause |= self._waits.unwaited(warp, earlier.mbarrier)
                     if access.what in _COPIES and not copies:
@@ -247,9 +247,7 @@ class SharedRaces:
                 fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else fix,
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
-                cause=cause
-                | (self._waits.wrong(warp) if parity else frozenset())
-                | (self._refilled(access, warp, "threads") if access.what in _COPIES else frozenset()),
+                cause=cause | (self._refilled(access, warp, "threads") if access.what in _COPIES else frozenset()),
                 after=self._waits.waited_on(warp)
                 | {causes.CLUSTER_BARRIER}
                 | ({causes.early(other_warp)} if access.what in _COPIES else frozenset()),
