@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
-from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
@@ -363,7 +362,7 @@ class SharedRaces:
         parity: bool,
         *,
         reads: bool,
-        cause: Cause,
+        cause: frozenset[Hashable],
     ) -> None:
         """An access at an offset of a CTA's memory while an asynchronous operation may be there, since no wait orders
         them; `why` is what a wait of the warp has to do with it, and `parity` whether a wrong one explains it.
@@ -384,7 +383,8 @@ class SharedRaces:
             accesses=(found, other),
             reads=reads and not parity,
             cause=cause,
-            after=self._waits.waited_on(warp)
+            # What another mbarrier counts does not explain that nobody waits on this one.
+            after=(frozenset() if causes.early(warp) in cause else self._waits.waited_on(warp))
             | ({causes.early(earlier.warp)} if earlier.warp is not None and earlier.warp != warp else frozenset())
             | (self._in_use(access) if earlier.what in _COPIES else frozenset()),
         )
