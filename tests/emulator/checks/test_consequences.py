@@ -455,3 +455,11 @@ def test_a_finding_as_data() -> None:
     access = found.to_json()["accesses"][0]
     assert [access[key] for key in ("role", "space", "address", "name")] == ["reader", "shared", 0x408, "data[2]"]
     assert (found.section, found.also_warps, found.also_lines) == ("5.1.7", 1, ())
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_thread_counts_that_differ_are_named(schedule: Any) -> None:
+    (bug,) = [each for each in BUGS if each.name == "barrier-with-two-counts"]
+    (found,) = bug.run(schedule, right=False).findings
+    assert "Their thread counts differ: 128 here, 96 in line 30" in found.message
+    assert found.fix.startswith("name the same thread count")

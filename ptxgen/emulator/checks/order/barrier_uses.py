@@ -22,13 +22,14 @@ from ptxgen.syntax import Instruction
 
 @dataclass(slots=True)
 class _Generation:
-    """The arrivals that complete a barrier once: by warp its epoch and instruction, and the sites of those of a whole
-    CTA.
+    """The arrivals that complete a barrier once: by warp its epoch and instruction, the thread count that they name
+    (None: all of the CTA), and the sites of those of a whole CTA.
     """
 
     clocks: dict[int, int] = field(default_factory=dict)
     statements: dict[int, Instruction] = field(default_factory=dict)
     sites: dict[int, tuple[Instruction, int]] = field(default_factory=dict)
+    threads: int | None = None
 
 
 class BarrierUses(Observer):
@@ -57,7 +58,7 @@ class BarrierUses(Observer):
             first = slot * self._happens_before.warps
             if before := self._before.pop((slot, name), None):
                 for warp in range(first, first + self._happens_before.warps):
-                    self._after(warp, name, before, statement)
+                    self._after(warp, name, before, statement, threads)
             if whole:
                 self._require_all(slot, name, statement, first)
 
@@ -75,7 +76,8 @@ class BarrierUses(Observer):
         key = slot, name
         before, now = self._before.get(key), self._now.setdefault(key, _Generation())
         if before is not None:
-            self._after(warp, name, before, statement)
+            self._after(warp, name, before, statement, threads)
+        now.threads = threads
         now.clocks[warp], now.statements[warp] = self._happens_before.clock(warp), statement
         if waits and threads is None and _is_aligned(statement):
             now.sites.setdefault(id(statement), (statement, warp))
@@ -104,7 +106,7 @@ class BarrierUses(Observer):
                 cause=frozenset([causes.barrier(name), causes.wait(statement.line)]),
             )
 
-    def _after(self, warp: int, name: int, before: _Generation, statement: Instruction) -> None:
+    def _after(self, warp: int, name: int, before: _Generation, statement: Instruction, threads: int | None) -> None:
         """Find an arrival of the generation before that an arrival is unordered with."""
         members = self._happens_before.members
         others = np.fromiter(before.clocks, np.int64, len(before.clocks))
@@ -115,11 +117,17 @@ class BarrierUses(Observer):
         other = int(others[late.argmax()])
         arriver = self._findings.access("arriver", statement, warp)
         earlier = self._findings.access("arriver", before.statements[other], other)
+        rule, fix = "Nothing orders the two arrivals, so either may count in either generation", None
+        if threads != before.threads:
+            here, there = (f"{count}" if count is not None else "all" for count in (threads, before.threads))
+            rule += f". Their thread counts differ: {here} here, {there} in line {earlier.line}"
+            fix = "name the same thread count if they belong together, else give each group a barrier number of its own"
         self._findings.report(
             barriers.BARRIER_SHARED,
             statement,
             summary=f"{arriver} arrives at barrier {name}, where {earlier} arrives for the generation before",
-            rule="Nothing orders the two arrivals, so either may count in either generation",
+            rule=rule,
+            fix=fix,
             accesses=(arriver, earlier),
             cause=causes.barrier(name),
         )
