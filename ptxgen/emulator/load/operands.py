@@ -167,7 +167,18 @@ class Binder:
                 return lambda g: special(g).astype(dtype, copy=False)
             if found is not None:
                 return self._address_of(found, dtype)
+        if isinstance(operand, syntax.Subscript):
+            return self._element(operand, dtype)
         raise Unmodelled(f"the operand {operand}")
+
+    def _element(self, operand: syntax.Subscript, dtype: np.dtype[Any]) -> Reader:
+        """The address of an element of a variable (PTX ISA 6.4.2)."""
+        found = self.names(operand.base.text)
+        if not isinstance(found, Location) or not isinstance(operand.index, syntax.Immediate):
+            raise Unmodelled(f"the operand {operand}")
+        start = self._address_of(found, dtype)
+        offset = np.array(int(operand.index.value) * found.element).astype(dtype)[()]
+        return lambda g: start(g) + offset
 
     def location(self, operand: syntax.Operand | None) -> Location | None:
         """The variable that an operand names, alone or as the base of an address; None if it names none."""

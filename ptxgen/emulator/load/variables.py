@@ -20,12 +20,14 @@ class Location:
 
     Addresses of `local` count from the frame of the function: the variables of a function and its parameters in memory.
     A variable in global memory has the number `symbol` of the module; `Image.addresses` says where it was loaded.
+    `element` are the bytes by which an index counts (PTX ISA 6.4.2).
     """
 
     space: Space
     address: int
     size: int = 0
     symbol: int | None = None
+    element: int = 1
 
 
 def named(variable: syntax.Variable) -> Iterator[tuple[str, int, syntax.Declarator]]:
@@ -43,6 +45,12 @@ def named(variable: syntax.Variable) -> Iterator[tuple[str, int, syntax.Declarat
         else:
             for number in range(declarator.count):
                 yield f"{declarator.name}{number}", element * prod(dims), declarator
+
+
+def element_bytes(variable: syntax.Variable) -> int:
+    """The size of an element of an array, or of the variable if it is none."""
+    kind = TYPES.get(variable.type)
+    return (kind.bytes if kind else 1) * (variable.vector or 1)
 
 
 def alignment(declared: syntax.Variable | syntax.Parameter) -> int:
@@ -75,7 +83,7 @@ class Variables:
         #: The end of static shared memory, where the dynamic begins.
         self.shared_end = up(self._shared_end, self._dynamic_alignment)
         for item, name in dynamic:
-            self._add(item, name, Location("shared", self.shared_end))
+            self._add(item, name, Location("shared", self.shared_end, element=element_bytes(item)))
             self.shared.append((name, Location("shared", self.shared_end), 1))
         sizes = {function.name: self._frame(function) for function in functions}
         self.frames = {name: up(size, self._frame_alignment) for name, size in sizes.items()}
@@ -96,9 +104,9 @@ class Variables:
                 yield name
                 continue
             start = up(self._shared_end, align)
-            location = Location("shared", start, size)
+            location = Location("shared", start, size, element=element_bytes(variable))
             self._add(variable, name, location)
-            self.shared.append((name, location, TYPES[variable.type].bytes * (variable.vector or 1)))
+            self.shared.append((name, location, location.element))
             self._shared_end = start + size
 
     def _frame(self, function: syntax.Function) -> int:
@@ -123,7 +131,8 @@ class Variables:
         """Place one in a frame; gives the frame's new end."""
         self._frame_alignment = max(self._frame_alignment, align)
         start = up(end, align)
-        self._add(statement, name, Location("local", start, size))
+        element = element_bytes(statement) if isinstance(statement, syntax.Variable) else 1
+        self._add(statement, name, Location("local", start, size, element=element))
         return start + size
 
 
