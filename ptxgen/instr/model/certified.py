@@ -23,8 +23,8 @@ from ptxgen.instr.model.operands import Specification
 
 FILE = "certified.json"
 
-#: Fields of operands that say what an instruction does, not what is legal.
-_TRAITS = frozenset({"memory", "memory_space"})
+#: Fields of operands that say what an instruction does, or what older ptxas releases refuse, not what is legal.
+_TRAITS = frozenset({"memory", "memory_space", "constant_since"})
 
 
 @dataclass(frozen=True, slots=True)
