@@ -279,7 +279,7 @@ def test_a_plain_arrival_does_not_wait_for_copies() -> None:
 
 
 def test_arrivals_that_the_count_has_no_room_for() -> None:
-    """Without .noinc the arrivals cancel out, so that the phase waits for ever; with it some count in the next phase."""
+    """Without .noinc the arrivals cancel out, so that the phase waits for ever; with it some count in the next."""
     data = [np.zeros(THREADS, np.uint32)]
     waits, _ = launch(ARRIVAL.format(arrive=ASYNC.format(""), count=1), [poisoned(THREADS)], block=THREADS, inputs=data)
     assert waits.status == "deadlock"
