@@ -73,8 +73,8 @@ class Phases(Observer):
         self._idle: dict[int, list[_Behind]] = {}
         #: The interval of that warp before it arrives.
         self._interval = 0
-        #: Each warp's last wait, and those after which a warp has issued a copy.
-        self._waited: dict[int, Statement] = {}
+        #: Each warp's waits since its last copy, and those after which a warp has issued a copy.
+        self._waited: dict[int, set[Statement]] = {}
         self._before_copies: set[Statement] = set()
         #: Whether an arrival or a wait was relaxed: it orders in time, but no clock has that order.
         self._relaxed = False
@@ -94,7 +94,7 @@ class Phases(Observer):
 
     def work_issued(self, work: AsyncWork) -> None:
         if "copy" in work.what and work.warp in self._waited:
-            self._before_copies.add(self._waited[work.warp])
+            self._before_copies |= self._waited.pop(work.warp)
         if self._idle:
             self._acts([work.warp])
 
@@ -109,6 +109,8 @@ class Phases(Observer):
     def ctas_end(self, slots: Sequence[int]) -> None:
         for warp in [warp for warp in self._idle if warp // self._happens_before.warps in slots]:
             self._report_behind(warp, "advice")
+        for warp in [warp for warp in self._waited if warp // self._happens_before.warps in slots]:
+            del self._waited[warp]
 
     def launch_ends(self, status: Status) -> None:
         for warp in sorted(self._idle):
@@ -159,7 +161,7 @@ class Phases(Observer):
         result: int,
     ) -> None:
         self._relaxed |= relaxed
-        self._waited[warp] = statement
+        self._waited.setdefault(warp, set()).add(statement)
         waits, phase = self._rounds.setdefault(mbarrier, _Rounds()).waits, mbarrier.phase - 1
         before = waits.get(warp)
         if before is None or before[0] != phase:
@@ -247,18 +249,16 @@ class Phases(Observer):
 
     def _report_behind(self, warp: int, severity: Severity) -> None:
         for found in self._idle.pop(warp):
-            phase = found.phase
-            if found.statement not in self._before_copies:
-                severity = "error"
+            phase, idle = found.phase, severity == "advice" and found.statement in self._before_copies
             self._findings.report(
                 mbarriers.MBARRIER_ROUND_BEHIND,
                 found.statement,
                 summary=f"phase {phase + 1} of {found.mbarrier.name} can complete while {found.waiter} still waits for "
                 f"phase {phase}",
                 rule=f"No arrival of phase {phase + 1} is ordered after this wait, and a wait names its phase by its "
-                f"parity alone: it would {_IDLE if severity == 'advice' else 'take the next one for its own'}",
+                f"parity alone: it would {_IDLE if idle else 'take the next one for its own'}",
                 accesses=(found.waiter,),
                 cause=frozenset([causes.mbarrier(found.mbarrier.address)]),
                 after=found.after | {causes.stuck(found.mbarrier.address), causes.refilled(found.mbarrier.address)},
-                severity=severity,
+                severity="advice" if idle else "error",
             )

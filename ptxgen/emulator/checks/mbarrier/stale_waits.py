@@ -54,6 +54,11 @@ class StaleWaits:
         self._last[warp] = barrier
         self._offsets.setdefault(warp, set()).add(barrier.address)
 
+    def forget(self, warp: int) -> None:
+        """The warp is one of another CTA from now on."""
+        self._last.pop(warp, None)
+        self._offsets.pop(warp, None)
+
     def waited_on(self, warp: int) -> frozenset[Hashable]:
         """What may have let a warp pass too early: the mbarriers on which it has waited."""
         return frozenset(map(causes.miscounted, self._offsets.get(warp, ())))

@@ -5,7 +5,7 @@ order (8.10.6), and neither the loading warp nor one whose read precedes the loa
 8.9.4). The schedule `late` has every warp read the stale value once for each such store, `random` some of them, and
 `eager` only that of a counter before its last increment. So a flag without its fence, which races with nothing where
 the data are volatile too, gives a wrong result; a loop that polls spins once more. Such a load acquires what was
-published with the value that it returns: who waits for too few arrivals is not ordered after the last.
+published with the value that it returns: a warp that waits for too few arrivals is not ordered after the last.
 
 The same holds for the lanes of one warp, which bar.warp.sync and barriers order, and what `lane_accesses` takes for
 that besides.

@@ -36,6 +36,8 @@ class WaitClocks(Observer):
             if table:
                 for warp in self._happens_before.warps_of(slots).tolist():
                     table.pop(warp, None)
+        for warp in self._happens_before.warps_of(slots).tolist():
+            self._waits.forget(warp)
 
     def mbarrier_waited(
         self,

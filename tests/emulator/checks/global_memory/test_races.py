@@ -248,7 +248,7 @@ def test_atomics_do_not_race() -> None:
 
 
 def test_the_same_value_from_everywhere() -> None:
-    """Many warps store the same: nobody can tell who came last, so it is advice. Another value can be told."""
+    """Many warps store the same: whichever comes last, so it is advice. Other values race."""
     for store, code in (("st.global.u32 [%out0], 5;", "global-race"), ("st.shared.u32 [word], 5;", "shared-race")):
         report = run(store, block=96, grid=2)
         assert [(each.code, each.severity) for each in report.findings] == [(code, "advice")], report.summary()

@@ -114,6 +114,24 @@ def test_a_waiter_that_does_nothing_after_its_wait(fill: str, last: str, status:
     assert (report.status, set(codes(report))) == (status, {"mbarrier-round-behind"}), report.summary()
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_two_waits_before_a_copy(schedule: Any) -> None:
+    """Each of the two is before the copies of the first warp."""
+    wait = "READY:\n    mbarrier.try_wait.parity.shared.b64 %done, [free], %parity;\n    @!%done bra READY;"
+    arrive = "mbarrier.arrive.shared.b64 _, [free];"
+    body = (
+        FREE.replace("FILL_IT", COPIES)
+        .replace("LAST", "")
+        .replace(".shared .align 8 .b64 full;", ".shared .align 8 .b64 full, other;")
+        .replace("bar.sync 0;", "@%first mbarrier.init.shared.b64 [other], 32;\n    bar.sync 0;")
+        .replace(wait, wait.replace("free", "other").replace("READY", "OTHER") + "\n" + wait)
+        .replace(arrive, arrive.replace("free", "other") + "\n    " + arrive)
+    )
+    report, _ = launch(body, [np.zeros(4, np.uint32)], block=96, schedule=schedule)
+    found = [(each.code, each.severity) for each in report.all_findings]
+    assert found == [("mbarrier-round-behind", "advice")], report.summary()
+
+
 ROUNDS = """\
     .shared .align 8 .b64 ready;
     .reg .b32 %t;

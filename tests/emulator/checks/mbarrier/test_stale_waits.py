@@ -209,3 +209,27 @@ def test_arrivals_of_ctas_that_follow_others(schedule: Any) -> None:
     report, _ = launch(body, block=64, grid=6, schedule=schedule, multiprocessors=1)
     assert [each.code for each in report.findings] == ["mbarrier-split"], report.summary()
     assert report.findings[0].also_warps >= 10
+
+
+#: CTA 0 alone waits; CTA 1, which has its place afterwards, reads what nobody has written.
+ONE_AFTER_THE_OTHER = """
+    .shared .align 8 .b64 ready;
+    .shared .align 16 .b8 room[200000];
+    .reg .b32 %c, %x; .reg .b64 %at; .reg .pred %second, %done;
+    mov.u32 %c, %ctaid.x;
+    setp.eq.u32 %second, %c, 1;
+    @%second bra READ;
+    mbarrier.init.shared.b64 [ready], 1;
+    PASSES: mbarrier.try_wait.parity.shared.b64 %done, [ready], 1;
+    @!%done bra PASSES;
+    bra END;
+    READ: ld.shared.u32 %x, [room+16];
+    st.global.u32 [%out0], %x;
+    END: ret;"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_waits_of_a_cta_explain_nothing_in_the_next(schedule: Any) -> None:
+    report, _ = launch(ONE_AFTER_THE_OTHER, [poisoned(1)], grid=2, block=1, schedule=schedule, multiprocessors=1)
+    assert "uninitialized-shared" in codes(report), report.summary()
+    assert "passed at once" not in report.summary()
