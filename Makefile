@@ -12,7 +12,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format torch certify sass-index corpus fuzz microtests mutants mutants-of-rungs mutants-of-tuned programs rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
+.PHONY: help demo install develop test check format torch certify sass-index corpus fuzz microtests mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,7 +61,10 @@ blackwell: $(DEVELOPMENT) ## Run all microtests and open questions on a B200, B3
 mutants: $(DEVELOPMENT) ## Mutate correct kernels, see whether the emulator reports each mutant, and record it (two hours; python -m tools.mutants --sample N takes fewer)
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) --record
 
-mutants-of-rungs: $(DEVELOPMENT) ## The same for every rung of the ladders (an hour)
+mutants-of-explained: $(DEVELOPMENT) ## Explain every legal spelling of every declared instruction (half an hour)
+	$(BIN)/python -m tools.explained --jobs $(JOBS)
+
+rungs: $(DEVELOPMENT) ## The same for every rung of the ladders (an hour)
 	$(BIN)/python -m tools.mutants --page mutants-of-rungs --jobs $(JOBS) --record
 
 mutants-of-tuned: $(DEVELOPMENT) ## The same for the kernels of the dispatcher's tuning table (two hours)

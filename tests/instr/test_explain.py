@@ -6,9 +6,10 @@ import pytest
 
 from ptxgen.instr import load_all
 from ptxgen.instr.model.explain import explain
-from ptxgen.instr.model.form import REGISTRY
+from ptxgen.instr.model.form import REGISTRY, Instruction
 from ptxgen.instr.model.glossary import meaning
 from ptxgen.syntax import PtxSyntaxError
+from tools.explained import declarations, sampled
 
 
 def test_parts_of_an_instruction() -> None:
@@ -100,3 +101,17 @@ def test_every_modifier_has_a_meaning() -> None:
     }
     assert not silent
     assert meaning("logic.shl", "", "nothing of the kind") == ""
+
+
+@pytest.mark.parametrize("form", declarations(), ids=lambda form: form.form.key)
+def test_legal_spellings_are_explained(form: type[Instruction]) -> None:
+    """A sample; `make explained` takes all."""
+    assert not sampled(form, 3)
+
+
+def test_operands_that_one_value_of_a_modifier_asks_for() -> None:
+    opcode = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    overrides = ("", ".override::global_address", ".override::global_address.override::global_dim_stride")
+    names = [[part.name for part in explain(opcode + each)[0].operands] for each in overrides]
+    plain = ["dst_mem", "tensor_map", "coords", "mbar"]
+    assert names == [plain, [*plain, "base"], [*plain, "base", "sizes", "lower_strides", "upper_strides"]]

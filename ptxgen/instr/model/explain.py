@@ -132,7 +132,7 @@ def _operands(made: Instruction, given: bool) -> list[Part]:
         operand = getattr(made, name)
         if operand is not None:
             parts.append(Part(str(operand), name, spec.explain(made)))
-        elif not given and not (spec.when and not getattr(made, spec.when)):
+        elif not given and (not spec.when or spec.wanted(made.__dict__)):
             parts.append(Part("", name, spec.explain(made) + (", optional" if spec.optional and not spec.when else "")))
     return parts
 
