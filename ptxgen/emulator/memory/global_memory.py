@@ -16,8 +16,9 @@ from ptxgen.limits import EMULATED_MEMORY
 
 #: Bytes of a tensormap.
 MAP_BYTES = 128
-#: First address of global memory. Shared, local and parameter windows lie below it (the values are ours).
-HEAP_BASE = 0x7F00_0000_0000
+#: First address of global memory (the value is ours). Linux places no program, library, heap or stack near it, even at
+#: random, so that `ptxgen exec` can map the same memory at the same address into the process of a program.
+HEAP_BASE = 0x1000_0000_0000
 #: Generic addresses of the shared window: base + CTA rank in the cluster << 24 + offset.
 SHARED_WINDOW = 0x7E00_0000_0000
 #: Generic addresses of the kernel's parameters.

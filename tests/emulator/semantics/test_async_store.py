@@ -300,7 +300,7 @@ POLICIES = [
     ("fractional.L2::evict_first.L2::evict_unchanged.b64 %policy, 0.0625", 0x1200_0000_0000_0000),
     ("fractional.L2::evict_first.b64 %policy, 0.3", 0x1240_0000_0000_0000),
     ("cvt.L2.b64 %policy, %other", 0x123456789),
-    # 1 MiB from 0x7f0000001000 are 0x100 blocks of 2^13, counted up to 127; of 2^20 bytes it begins in block 0.
+    # 1 MiB from 0x100000001000 are 0x100 blocks of 2^13, counted up to 127; of 2^20 bytes it begins in block 0.
     ("range.global.L2::evict_last.L2::evict_first.b64 %policy, [%address], 0x3000, 0x100000", 0x1D10_0040_0000_0000),
 ]
 
