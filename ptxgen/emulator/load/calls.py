@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import control
 from ptxgen.instr.model.recognize import traits_of
-from ptxgen.instr.model.types import TYPES
+from ptxgen.instr.model.types import TYPES, Type
 
 if TYPE_CHECKING:
     from ptxgen.emulator.load.names import Names
@@ -171,44 +171,68 @@ def elements(operand: syntax.Operand | None) -> tuple[syntax.Operand, ...]:
 
 
 def giver(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> Give:
-    """Reads an argument: a register, a constant or a variable on the stack."""
+    """Reads an argument: a register, a vector of them, a constant or a variable on the stack."""
     location = binder.location(operand)
     if location is not None:
         return _from_stack(location)
-    if formal.array or formal.vector:
-        raise Unmodelled(f"the argument {operand}")
     type = TYPES[formal.type]
-    source = binder.source(operand, type)
+    given = _parts(binder, operand, formal)
+    if isinstance(operand, syntax.Name) and operand.text == "_":
+        raise Unmodelled(f"the argument {operand}")
+    sources = [binder.source(each, type) for each in given]
 
     def give(g: Group) -> Passed:
-        value = np.asarray(source(g))
-        full = np.ascontiguousarray(value if value.ndim == 3 else g.full(value))
-        return Passed(full.view(np.uint8).reshape(g.size, 32, type.bytes))
+        parts = [np.asarray(source(g)) for source in sources]
+        whole = [np.ascontiguousarray(each if each.ndim == 3 else g.full(each)) for each in parts]
+        return Passed(np.concatenate([_bytes(each, g.size, type) for each in whole], axis=-1))
 
     return give
 
 
+def _bytes(values: NDArray[Any], warps: int, type: Type) -> NDArray[np.uint8]:
+    """The bytes of each lane's value."""
+    return values.view(np.uint8).reshape(warps, 32, type.bytes)
+
+
 def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> Take:
-    """Writes a parameter or a result to a register or a variable on the stack."""
+    """Writes a parameter or a result to a register, a vector of them or a variable on the stack."""
     location = binder.location(operand)
     if location is not None:
         return _to_stack(location)
     type = TYPES[formal.type]
-    destination, dtype = binder.destination(operand, type), numpy_type(type)
+    dtype, size = numpy_type(type), type.bytes
+    destinations = [binder.destination(each, type) for each in _parts(binder, operand, formal)]
 
     def take(g: Group, passed: Passed) -> None:
-        words = np.ascontiguousarray(passed.data).view(dtype)
-        destination(g, words if type.bits == 128 else words[..., 0])
+        for number, destination in enumerate(destinations):
+            part = np.ascontiguousarray(passed.data[..., number * size : (number + 1) * size])
+            words = part.view(dtype)
+            destination(g, words if type.bits == 128 else words[..., 0])
 
     return take
 
 
+def _parts(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> tuple[syntax.Operand, ...]:
+    """The registers of an argument or result: those of a vector register, or the operand itself."""
+    if formal.array is not None:
+        raise Unmodelled(f"the argument {operand}")
+    if formal.vector is None or (isinstance(operand, syntax.Name) and operand.text == "_"):
+        return (operand,)
+    found = binder.vector(operand)
+    if len(found) != formal.vector:
+        raise Unmodelled(f"the argument {operand}")
+    return found
+
+
 def _on_stack(g: Group, location: Location) -> NDArray[np.int64]:
-    """The offsets of the bytes of a variable on the stack of each lane."""
-    stack = g.machine.stack
-    threads = g.indices[:, None] * 32 + np.arange(32)
-    start = threads * stack.memory.pitch + stack.frame[g.warps] + location.address
-    return start[..., None] + np.arange(location.size)
+    """The offsets of the bytes of a variable on the stack of each active lane: (lanes, bytes).
+
+    The frame of an inactive lane is that of another function, so the variable may not fit behind it.
+    """
+    stack, active = g.machine.stack, g.active
+    threads = (g.indices[:, None] * 32 + np.arange(32))[active]
+    start = threads * stack.memory.pitch + stack.frame[g.warps][active] + location.address
+    return start[:, None] + np.arange(location.size)
 
 
 def _from_stack(location: Location) -> Give:
@@ -216,8 +240,11 @@ def _from_stack(location: Location) -> Give:
         raise Unmodelled(f"an argument in .{location.space}")
 
     def give(g: Group) -> Passed:
-        at, memory = _on_stack(g, location), g.machine.stack.memory
-        return Passed(memory.data.reshape(-1)[at], memory.written.reshape(-1)[at])
+        at, memory, active = _on_stack(g, location), g.machine.stack.memory, g.active
+        data = np.zeros((*active.shape, location.size), np.uint8)
+        written = np.zeros(data.shape, np.bool_)
+        data[active], written[active] = memory.data.reshape(-1)[at], memory.written.reshape(-1)[at]
+        return Passed(data, written)
 
     return give
 
@@ -225,8 +252,8 @@ def _from_stack(location: Location) -> Give:
 def _to_stack(location: Location) -> Take:
     def take(g: Group, passed: Passed) -> None:
         at, memory, active = _on_stack(g, location), g.machine.stack.memory, g.active
-        memory.data.reshape(-1)[at[active]] = passed.data[active]
-        memory.written.reshape(-1)[at[active]] = True if passed.written is None else passed.written[active]
+        memory.data.reshape(-1)[at] = passed.data[active]
+        memory.written.reshape(-1)[at] = True if passed.written is None else passed.written[active]
 
     return take
 

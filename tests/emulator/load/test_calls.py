@@ -415,3 +415,70 @@ def test_a_parameter_with_the_name_of_its_kernel() -> None:
     report = emulator.launch(Kernel.from_ptx(text), 1, 1, [out])
     assert report.status == "ok", report.summary()
     assert out.numpy() == [7]
+
+
+@pytest.mark.parametrize("schedule", ["eager", "random"])
+def test_arguments_while_lanes_of_the_warp_are_deeper_in_calls(schedule: Any) -> None:
+    """Half of each warp waits in the inner call, whose frame is past all that the other half's arguments are at."""
+    items = """
+    .func (.param .align 16 .b8 r[64]) inner(.param .align 16 .b8 a[64]) {
+        .reg .u32 %x;
+        ld.param.u32 %x, [a+4];
+        bar.warp.sync 0xffffffff;
+        add.u32 %x, %x, 1;
+        st.param.b32 [r+8], %x;
+        ret; }
+    .func (.param .align 16 .b8 r[64]) outer(.param .align 16 .b8 a[64]) {
+        .reg .u32 %x;
+        ld.param.u32 %x, [a];
+        { .param .align 16 .b8 x[64];
+        .param .align 16 .b8 y[64];
+        st.param.b32 [x+4], %x;
+        call (y), inner, (x);
+        ld.param.b32 %x, [y+8]; }
+        st.param.b32 [r], %x;
+        ret; }
+    """
+    call = """{ .param .align 16 .b8 x[64];
+    .param .align 16 .b8 y[64];
+    st.param.b32 [x], %i;
+    call (y), outer, (x);
+    ld.param.b32 %x, [y]; }"""
+    body = f""".local .align 16 .b8 big[4096];
+    and.b32 %n, %i, 31;
+    setp.ge.u32 %p, %n, 16;
+    @%p bra FIRST;
+    {call}
+    bra.uni END;
+    FIRST:
+    {call}
+    END:"""
+    report, found = run(body, items, block=64, schedule=schedule)
+    assert report.status == "ok", report.summary()
+    assert found[:64] == [i + 1 for i in range(64)]
+
+
+def test_vectors_in_registers() -> None:
+    items = """
+    .func (.reg .v2 .u32 %r) swap(.reg .v2 .u32 %a, .reg .v4 .f32 %b, .reg .v2 .u16 %c) {
+        .reg .u32 %x;
+        cvt.u32.u16 %x, %c.y;
+        mov.u32 %r.x, %a.y;
+        cvt.rzi.u32.f32 %r.y, %b.w;
+        mad.lo.u32 %r.y, %r.y, %x, %a.x;
+        ret; }
+    """
+    right(
+        """.reg .v2 .u32 %v, %q;
+        .reg .v4 .f32 %f<3>;
+        .reg .v2 .u16 %h;
+        mov.u32 %v.x, %i;
+        add.u32 %v.y, %i, 50;
+        mov.v4.f32 %f2, {0f3F800000, 0f40000000, 0f40400000, 0f40E00000};
+        mov.v2.u16 %h, {3, 11};
+        call (%q), swap, (%v, %f2, %h);
+        mad.lo.u32 %x, %q.x, 1000, %q.y;
+        call (_), swap, (%v, %f2, %h);""",
+        lambda i: (i + 50) * 1000 + 7 * 11 + i,
+        items,
+    )
