@@ -36,4 +36,20 @@ SUM_FACTS: tuple[Fact, ...] = (
             "B200, by others: words of every kind fit (tests/data/silicon); 4 or 16, groups of zeros: no public record"
         ),
     ),
+    Fact(
+        "sums-before-hopper",
+        "sums",
+        "mma.sync and wmma cut addends at 24 bits below the largest exponent on sm_75 to sm_89 (23 on sm_70), and sum "
+        "K in steps: 8 products of f16 and bf16 (4 on sm_70), 4 of tf32. 8-bit floats of sm_89: 13 bits, also in a "
+        "result of f32, 16 products. Floors are one above Hopper's, f16 into f16 on sm_70 two.",
+        inferred(
+            "microsoft/MMA-Sim c785138 and north-numerical-computing/MATLAB-tensor-core b12b5a7 (V100TC, A100TC, "
+            "AdaTC), models that their authors compared with hardware, agree; 120,000 words that the latter recorded "
+            "on V100, A100, A2, L40S and RTX 1000 Ada agree with the emulator, 2,240 of them are in "
+            "tests/data/silicon. sm_75: MMA-Sim alone, without floors. Sparse sums are taken to have as many stored "
+            "products: no public record"
+        ),
+        "A kernel for an earlier GPU that runs on a later one sums as that does: the emulator takes the GPU that it "
+        "stands for if it runs the module, otherwise the module's target.",
+    ),
 )

@@ -54,7 +54,7 @@ from ptxgen.emulator.state.config import MachineConfig
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.perturbation import Perturbation
 from ptxgen.emulator.state.register_pool import initial_count
-from ptxgen.instr.model.targets import VERSIONS, TargetError, parse_target, runs_on, target_problem
+from ptxgen.instr.model.targets import VERSIONS, Target, TargetError, parse_target, runs_on, target_problem
 from ptxgen.limits import SHARED_RESERVED, shared_per_sm
 
 #: Diagnostics of an illegal kernel that a report repeats.
@@ -347,7 +347,7 @@ class Emulator:
             if isinstance(value, EmulatedArray | TensorMap):
                 self.memory.name(value.address, info.name, rename=isinstance(value, EmulatedArray))
         target = parse_target(kernel.module.target or self.target)
-        program = Program.of(kernel, target)
+        program = Program.of(kernel, self._hardware(kernel))
         image = self._load(kernel)
         config = MachineConfig(
             shape=shape,
@@ -456,12 +456,16 @@ class Emulator:
             "incomplete", [Finding("not-run", "error", _NOT_RUN)], kernel=launch.kernel.name, device=self.name
         )
 
+    def _hardware(self, kernel: Kernel) -> Target:
+        """The architecture that executes a kernel: this GPU's where it runs the module, else the module's target."""
+        own, target = parse_target(self.target), parse_target(kernel.module.target or self.target)
+        return own if not self._any_target and runs_on(target, own) else target
+
     def _load(self, kernel: Kernel) -> Image:
         """The module of a kernel in memory: its variables keep their values from launch to launch, as on a GPU."""
         image = self._images.pop(kernel.text, None)
         if image is None:
-            target = parse_target(kernel.module.target or self.target)
-            image = Image(Program.of(kernel, target).layout, self.memory)
+            image = Image(Program.of(kernel, self._hardware(kernel)).layout, self.memory)
         self._images[kernel.text] = image
         if len(self._images) > _LOADED_MODULES:
             self._images.popitem(last=False)

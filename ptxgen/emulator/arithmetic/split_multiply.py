@@ -1,6 +1,7 @@
-"""Products of mma.sync and wmma that ptxas makes of several instructions, and what is rounded between them.
+"""Products of mma.sync and wmma that are several sums, and what is rounded between them.
 
-Read off the SASS of ptxas 13.5 and measured on an H200 (docs/hardware.md, microtests tensor_sums).
+Those that ptxas makes of several instructions: read off the SASS of ptxas 13.5 and measured on an H200
+(docs/hardware.md, microtests tensor_sums). Those that tensor cores before Hopper make: `sum_rules`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,6 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic.exact import round_odd, two_sum
 from ptxgen.emulator.arithmetic.tensor_sums import Rule, Values, fused
-from ptxgen.instr.model.targets import Target
-
-
-def splits_f8(target: Target) -> bool:
-    """Whether mma.sync of 8-bit floats is made of products of .f16: everywhere but on sm_120 and its kin."""
-    return target.major != 12
 
 
 def halves(a: Values, b: Values, c: Values, d_type: str, columns: NDArray[np.int64] | None, rule: Rule) -> NDArray[Any]:
@@ -43,16 +38,30 @@ def _renumbered(columns: NDArray[np.int64], half: NDArray[np.bool_]) -> NDArray[
     return (np.cumsum(half) - 1)[inside]
 
 
-def steps_of_4(a: Values, b: Values, c: Values, rule: Rule) -> NDArray[Any]:
-    """wmma of .tf32: two products of K 4."""
-    for start in range(0, a.shape[-1], 4):
-        inside = slice(start, start + 4)
-        c = fused(a[..., inside], b[..., inside], c, ("tf32", "tf32", "f32"), rule)
-    return c
+def steps(
+    a: Values,
+    b: Values,
+    c: Values,
+    types: tuple[str, str, str],
+    rule: Rule,
+    size: int,
+    columns: NDArray[np.int64] | None = None,
+) -> NDArray[Any]:
+    """Sums of so many columns of A each, one after the other; each rounds to D's type. Shapes as for `fused`."""
+    k = a.shape[-1]
+    if k <= size:
+        return fused(a, b, c, types, rule, columns=columns)
+    found: NDArray[Any] = c
+    for start in range(0, k, size):
+        inside = (np.arange(k) >= start) & (np.arange(k) < start + size)
+        named = None if columns is None else _renumbered(columns, inside)
+        before = found.astype(np.float32, copy=False)
+        found = fused(a[..., inside], b[..., inside], before, types, rule, columns=named)
+    return found
 
 
 def multiply_adds(a: Values, b: Values, c: Values, c_type: str, d_type: str) -> NDArray[Any]:
-    """mma.m8n8k4 of .f16, which a routine computes without a tensor core, in .f32.
+    """mma.m8n8k4 of .f16 since sm_80, which a routine computes without a tensor core, in .f32.
 
     All four products are added, and C last; where C and D are .f16, C, the first two and the last two.
     """

@@ -9,13 +9,14 @@ A total of zero is +0, NaN is 0x7FFFFFFF.
 PTX ISA leaves it open (9.7.14.5.14, 9.7.15.5.2). For Hopper all bits but the floor are measured (docs/hardware.md,
 microtests tensor_sums); Blackwell's numbers are those of MMA-Sim (Xie et al., arXiv 2511.10909;
 github.com/microsoft/MMA-Sim, mmasim/simulator/nv_ptx.py), who compared them with hardware. Words that a B200 gave to
-others are in tests/data/silicon.
+others are in tests/data/silicon. `sum_rules` has the rules of mma.sync and wmma by generation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,32 +28,33 @@ Values = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 
-_SUM_FLOORS = {("bf16", "f32"): -133, ("tf32", "f32"): -133, ("f16", "f16"): -21}
-#: The least exponent that counts as the largest of a sum, by architecture (sm_XY: X) and by types of A and D; others
-#: have none. Blackwell: recorded for bf16 and tf32 (sf-tensor/tcgen05), for f16 a model (Khattak and Mikaitis, B200TC).
-#: Hopper: measured (H200, microtests tensor_sums_floor, 2026-11-23). sm_120: by analogy.
-FLOORS: dict[int, dict[tuple[str, str], int]] = {9: _SUM_FLOORS, 10: _SUM_FLOORS, 11: _SUM_FLOORS, 12: _SUM_FLOORS}
+#: The least exponent that counts as the largest of a sum, by types of A and D; others have none. Blackwell: recorded
+#: for bf16 and tf32 (sf-tensor/tcgen05), for f16 a model (Khattak and Mikaitis, B200TC). Hopper: measured (H200,
+#: microtests tensor_sums_floor, 2026-11-23). sm_120: by analogy.
+FLOORS: Mapping[tuple[str, str], int] = MappingProxyType(
+    {("bf16", "f32"): -133, ("tf32", "f32"): -133, ("f16", "f16"): -21}
+)
 #: The same for `fused_groups` (sf-tensor/tcgen05: groups below 2**-174 are cut off).
 GROUP_FLOOR = -139
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Bits of fraction at which addends are cut, those that a result of .f32 keeps, and whose `FLOORS` count."""
+    """Bits of fraction at which addends are cut, those that a result of .f32 keeps, and the floors."""
 
     fraction: int = 25
     kept: int = 23
-    architecture: int = 10
+    floors: Mapping[tuple[str, str], int] = field(default_factory=lambda: FLOORS)
 
     def floor(self, types: tuple[str, str, str]) -> int | None:
         """The least exponent that counts as the largest, by the types of A, B and D."""
-        return FLOORS[self.architecture].get((types[0], types[2]))
+        return self.floors.get((types[0], types[2]))
 
 
 #: Everything but what follows, on Blackwell (MMA-Sim) and Hopper (measured).
-USUAL, HOPPER = Rule(), Rule(architecture=9)
+USUAL = HOPPER = Rule()
 #: wgmma of 8-bit floats (measured).
-HOPPER_F8 = Rule(13, 13, 9)
+HOPPER_F8 = Rule(13, 13)
 #: Products of 4-bit floats with scale factors: each addend is the exact sum of 16 products, scaled (MMA-Sim).
 SCALED_F4, F4_GROUP = Rule(35), 16
 

@@ -143,8 +143,9 @@ class Program:
     It is independent of the machine: launches share one, which `of` keeps with the kernel.
     """
 
-    def __init__(self, kernel: Kernel, target: Target) -> None:
-        self.kernel, self.target = kernel, target
+    def __init__(self, kernel: Kernel, hardware: Target) -> None:
+        #: The architecture that executes the kernel, whose tensor cores decide how sums are rounded.
+        self.kernel, self.hardware = kernel, hardware
         functions = reachable(kernel.module, kernel.entry)
         self.variables = Variables(kernel.module, functions)
         self.layout = Layout(kernel.module)
@@ -177,13 +178,13 @@ class Program:
         self.accumulator_copies = self._accumulator_copies()
 
     @classmethod
-    def of(cls, kernel: Kernel, target: Target) -> Program:
-        """The program of a kernel, made once for each target."""
-        key = cls, target
+    def of(cls, kernel: Kernel, hardware: Target) -> Program:
+        """The program of a kernel, made once for each architecture."""
+        key = cls, hardware
         found = kernel.cache.get(key)
         if not isinstance(found, Program):
             with paused_collection():
-                found = kernel.cache[key] = cls(kernel, target)
+                found = kernel.cache[key] = cls(kernel, hardware)
         return found
 
     # Registers.

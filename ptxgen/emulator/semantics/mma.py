@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.dtypes import DTYPES
-from ptxgen.emulator.arithmetic import matrix_multiply, split_multiply, tensor_sums
+from ptxgen.emulator.arithmetic import matrix_multiply, split_multiply, sum_rules, tensor_sums
 from ptxgen.emulator.arithmetic.exact import fused
-from ptxgen.emulator.load.operands import Binder, Reader
+from ptxgen.emulator.checks.registry import descriptors
+from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
+from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.kinds import Plain
@@ -178,19 +180,24 @@ def product_of(
 def _sum(
     op: _Mma | WmmaMma, binder: Binder, types: tuple[str, str], c_type: str, d_type: str
 ) -> Callable[[_Values, _Values, _Values, NDArray[np.int64] | None], NDArray[Any]]:
-    """How the instruction adds products to C: in one sum, or in the steps that ptxas makes of it."""
-    if isinstance(op, mma.f16_m8n8k4):
-        return lambda a, b, c, columns: split_multiply.multiply_adds(a, b, c, c_type, d_type)
-    rule = tensor_sums.Rule(architecture=binder.program.target.major)
-    if isinstance(op, mma.f8 | mma.sp_f8) and split_multiply.splits_f8(binder.program.target):
-        return lambda a, b, c, columns: split_multiply.halves(a, b, c, d_type, columns, rule)
-    if isinstance(op, wmma.mma_tf32):
-        return lambda a, b, c, columns: split_multiply.steps_of_4(a, b, c, rule)
+    """How the instruction adds products to C: in one sum, or in the steps that ptxas or the hardware makes of it."""
+    target = binder.program.hardware
+    generation = sum_rules.generation_of(target)
+    if generation is None:
+        raise Unmodelled(f"{op.opcode_text} on {target}, which has no tensor cores,")
+    rule, split = generation.rule_of(types[0]), split_multiply
+    if isinstance(op, mma.f16_m8n8k4) and not generation.quads:
+        return lambda a, b, c, columns: split.multiply_adds(a, b, c, c_type, d_type)
+    if isinstance(op, mma.f8 | mma.sp_f8) and generation.f8 is None:
+        return lambda a, b, c, columns: split.halves(a, b, c, d_type, columns, rule)
+    # wmma of .tf32 is two products of K 4 everywhere.
+    size = 4 if isinstance(op, wmma.mma_tf32) else generation.steps.get(types[0], dimensions(op.shape)[2])
+    size *= 2 if isinstance(op, _Sparse) else 1
     # wmma with C or D of .f32 converts the other.
     wide = "f32" if "f32" in (c_type, d_type) else d_type
 
     def add(a: _Values, b: _Values, c: _Values, columns: NDArray[np.int64] | None) -> NDArray[Any]:
-        sums = tensor_sums.fused(a, b, c, (*types, wide), rule, columns=columns)
+        sums = split.steps(a, b, c, (*types, wide), rule, size, columns)
         with np.errstate(over="ignore"):
             return sums.astype(np.float16) if d_type == "f16" else sums
 
@@ -249,11 +256,21 @@ class _Scales:
         ]
 
     def _factors(self, g: Group, index: int) -> NDArray[np.float64]:
-        """[warps, rows, factors]; the selector is the same in all threads."""
-        byte, thread = (int(np.asarray(g.full(reader(g)))[0, 0]) for reader in self.selectors[index])
-        lane, place = fragments.scale_places("ab"[index], self.count, byte, thread)  # type: ignore[arg-type]
+        """[warps, rows, factors]; the selector is the same in all threads of a warp. Raises MemoryFault."""
+        selectors = np.stack([np.asarray(g.full(reader(g)))[:, 0] for reader in self.selectors[index]], axis=-1)
         octets = np.ascontiguousarray(g.full(self.words[index](g))).view(np.uint8).reshape(g.size, 32, 4)
-        return matrix_multiply.scale_factors(octets[:, lane, place], self.type)
+        found: NDArray[np.uint8] | None = None
+        for byte, thread in np.unique(selectors, axis=0).tolist():
+            try:
+                lane, place = fragments.scale_places("ab"[index], self.count, byte, thread)  # type: ignore[arg-type]
+            except ValueError as error:
+                where = f"scale selector {{{byte}, {thread}}} of {'AB'[index]}"
+                raise MemoryFault(descriptors.ILLEGAL_DESCRIPTOR, where, rule=str(error)) from error
+            found = np.zeros((g.size, *lane.shape), np.uint8) if found is None else found
+            warps = (selectors == (byte, thread)).all(axis=-1)
+            found[warps] = octets[warps][:, lane, place]
+        assert found is not None
+        return matrix_multiply.scale_factors(found, self.type)
 
     def sum(
         self, g: Group, a: _Values, b: _Values, c: _Values, columns: NDArray[np.int64] | None

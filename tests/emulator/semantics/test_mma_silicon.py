@@ -22,7 +22,11 @@ def singles(hexadecimal: str) -> NDArray[np.float32]:
 
 
 def warp_mma(
-    instruction: str, registers: list[list[NDArray[Any]]], target: str, selectors: str = ""
+    instruction: str,
+    registers: list[list[NDArray[Any]]],
+    target: str,
+    selectors: str = "",
+    device: Emulator | None = None,
 ) -> NDArray[np.uint32]:
     """Words of D [register, warp, lane] of one mma per warp.
 
@@ -48,7 +52,7 @@ def warp_mma(
         [np.zeros(32 * count, np.uint32) for _ in names],
         inputs=inputs,
         grid=count,
-        device=Emulator(target),
+        device=device or Emulator(target),
         kernel_target=target,
     )
     assert report.status == "ok", report.summary()
