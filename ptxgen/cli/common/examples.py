@@ -23,6 +23,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen kernels blackwell/swizzled", "what one can be configured with"),
     ),
     "sweep": (("ptxgen sweep blackwell/pipelined stages=3,4,5 n_tile=128,256", "build every combination, as a table"),),
+    "audit": (
+        ("ptxgen audit my_job.py", "which barriers and fences no run needs"),
+        ("ptxgen audit blackwell/swizzled --m 128 --n 128 --time 60 --all", "a shipped kernel; all that 60 s judge"),
+    ),
     "plan": (
         ("ptxgen plan 4096 4096 4096 --dtype e4m3 --c-dtype f32", "tiles for a problem on a B200, and which to take"),
         ("ptxgen plan 512 8192 5376 --set tile=256x256", "one tile: its waves, bytes and memory"),
