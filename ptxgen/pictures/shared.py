@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,13 +13,14 @@ from numpy.typing import NDArray
 
 from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
-from ptxgen.descriptors.tensormap import Im2colMap, TensorMap, TiledMap
+from ptxgen.descriptors.tensormap import TYPES, Im2colMap, TensorMap, TiledMap, Transfer, transfer
+from ptxgen.descriptors.tensormap.transfer import FLIP
 from ptxgen.descriptors.tile import OperandTile
 from ptxgen.dtypes import DTYPES
 from ptxgen.layouts import banks
 from ptxgen.layouts.operands import operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES
-from ptxgen.layouts.tma import tile_offsets
+from ptxgen.layouts.tma import row_pitch
 from ptxgen.pictures.kinds import Number, kind, limit
 from ptxgen.pictures.model import Axis, Cell, Legend, Panel, Picture
 from ptxgen.pictures.palette import NO_GROUP
@@ -34,6 +34,7 @@ Color = Literal["auto", "core", "bank", "row", "chunk", "thread"]
 #: The threads that touch a chunk, in the order of the first.
 Touched = dict[tuple[int, int], list[int]]
 AccessName = Literal["", "matrix", "column", "row"]
+CopyWord = Literal["auto", "tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128"]
 
 
 @dataclass(frozen=True)
@@ -197,13 +198,18 @@ def tma(
         raise DescriptorError(f"box must be 1 to 5 sizes from 1 to 256 such as 64x8, not {box[:40]!r}")
     if sizes[0] * bits % 8:
         raise DescriptorError(f"box must have whole bytes in a row, not {sizes[0]} elements of {bits} bits")
-    title = f"TMA box {'×'.join(map(str, sizes))} of {type}, swizzle {swizzle}"
-    return _box(title, sizes, bits, swizzle, start, color=color, access=access, width=bytes, at=at)
+    title = f"TMA box {_by(sizes)} of {type}, swizzle {swizzle}"
+    inner = sizes[0] * bits // 8
+    row_pitch((inner,), 1, swizzle)  # what a row must be
+    moves = Transfer(sizes[1:], inner, inner, swizzle)
+    return _rows(title, moves, bits, start, color=color, access=access, width=bytes, at=at)
 
 
 @kind("tensormap")
 def tensormap(
     map: Annotated[str, "the 128 bytes: 256 hex digits, or a file"] = "",
+    mode: Annotated[CopyWord, "of the instruction; auto: .tile or .im2col"] = "auto",
+    halo: Annotated[Number, "wHalo of im2col::w and im2col::w::128"] = 0,
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
     color: Annotated[Color, "what colors show; auto: rows of the box"] = "auto",
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
@@ -212,28 +218,29 @@ def tensormap(
 ) -> Picture:
     """What a load through this tensormap writes to shared memory: its box, or its column of pixels."""
     found = TensorMap.decode(_map_bytes(map))
-    if found.interleave != "none":
-        raise DescriptorError(f"a picture shows tensormaps without interleave, not with {found.interleave}")
+    moves = transfer(found, None if mode == "auto" else mode, halo)
+    notes = tuple(f"warning: {text}" for text in found.warnings())
+    if moves.packed:
+        row = f"slices of {moves.moved} bytes of channels"
+    elif moves.padded:
+        row = f"rows of {found.row_elements} elements, each 16 of {moves.moved * CHUNK // moves.row_bytes} bytes"
+    else:
+        row = f"rows of {found.row_elements} elements"
     if isinstance(found, TiledMap):
-        sizes = tuple(extent // stride for extent, stride in zip(found.box, found.element_strides, strict=True))
-        what = f"box {'×'.join(str(each) for each in sizes)}"
+        strided = any(each > 1 for each in found.element_strides)
+        strides = f" in steps of {_by(found.element_strides)}" if strided else ""
+        what = "four rows" if mode == "tile::gather4" else f"box {_by(found.box)}{strides}"
+        what += f": {_by(moves.extents) or 1} {row}"
     else:
         assert isinstance(found, Im2colMap)
-        sizes = (found.channels_per_pixel, found.pixels_per_column)
-        what = f"{sizes[1]} pixels of {sizes[0]} channels"
+        what = f"{moves.rows} pixels, {row}"
     title = f"Tensormap, {found.mode}: {what} of {found.dtype}, swizzle {found.swizzle}"
-    return _box(
-        title,
-        sizes,
-        found.element_bits,
-        found.swizzle,
-        start,
-        color=color,
-        access=access,
-        width=bytes,
-        at=at,
-        notes=tuple(f"warning: {text}" for text in found.warnings()),
-    )
+    bits = TYPES[found.dtype].global_bits
+    return _rows(title, moves, bits, start, color=color, access=access, width=bytes, at=at, notes=notes)
+
+
+def _by(sizes: Sequence[int]) -> str:
+    return "×".join(map(str, sizes))
 
 
 def _map_bytes(word: str) -> bytes:
@@ -247,11 +254,10 @@ def _map_bytes(word: str) -> bytes:
         raise DescriptorError(f"map must be 256 hex digits or a file of 128 bytes, not {word[:40]!r}") from None
 
 
-def _box(
+def _rows(
     title: str,
-    sizes: tuple[int, ...],
+    moves: Transfer,
     bits: int,
-    swizzle: str,
     start: int,
     *,
     color: str,
@@ -260,38 +266,43 @@ def _box(
     at: int,
     notes: tuple[str, ...] = (),
 ) -> Picture:
-    inner = sizes[0] * bits // 8
-    limit("bytes of the box", math.prod(sizes[1:]) * inner, 1, 32768)
+    """The picture of a copy's rows: elements of `bits` in memory."""
+    limit("bytes of the box", moves.rows * moves.row_bytes, 1, 32768)
     _check_start(start)
-    offsets = tile_offsets((inner, *sizes[1:]), 1, swizzle, start).reshape(-1, inner)
-    per_chunk = CHUNK * 8 // bits
+    offsets = moves.offsets(start)
+    kept = moves.moved * CHUNK // moves.row_bytes  # bytes of each 16 that are moved
+    per_chunk = kept * 8 // bits
 
     def outer(row: int) -> str:
         found = []
-        for size in sizes[1:]:
+        for size in moves.extents:
             found.append(str(row % size))
             row //= size
         return ".".join(reversed(found)) or "0"
 
     chunks = _Chunks(
-        address=offsets[:, ::CHUNK] + start,
+        address=offsets[:, ::kept] // CHUNK * CHUNK,
         name=lambda r, c: f"r{outer(r)} c{c * per_chunk}",
         detail=lambda r, c: f"row {outer(r)} of the box, elements {c * per_chunk}-{(c + 1) * per_chunk - 1}",
         line_name="row",
         chunk_name="first element of 16 bytes",
         line_labels=tuple(f"r{outer(r)}" for r in range(len(offsets))),
-        chunk_labels=tuple(f"c{c * per_chunk}" for c in range(inner // CHUNK)),
+        chunk_labels=tuple(f"c{c * per_chunk}" for c in range(moves.row_bytes // CHUNK)),
     )
+    if moves.padded:
+        notes = (f"the last {CHUNK - kept} of each 16 bytes stay as they are, and are not counted", *notes)
+    if moves.swizzle.endswith(FLIP):
+        notes = ("the halves of 16 bytes are exchanged where address bit 7 is set", *notes)
     return _picture(
         title,
-        f"{inner} bytes a row, innermost first; {offsets.size} bytes transferred to {start:#x}",
+        f"{moves.moved} bytes a row, innermost first; {moves.bytes} bytes transferred to {start:#x} (expect_tx)",
         chunks,
         color="row" if color == "auto" else color,
         access=access,
         width=width,
         at=at,
         notes=notes,
-        data={"address": (offsets + start).tolist(), "axes": ["row", "byte"]},
+        data={"address": offsets.tolist(), "axes": ["row", "byte"], "bytes": moves.bytes},
     )
 
 

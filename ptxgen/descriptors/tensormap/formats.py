@@ -7,7 +7,13 @@ from typing import Any, ClassVar
 from ptxgen.descriptors.errors import as_int, refuse
 from ptxgen.descriptors.fields import array, field
 from ptxgen.descriptors.tensormap.tables import TYPES
+from ptxgen.descriptors.tensormap.transfer import CopyMode
 from ptxgen.descriptors.tensormap.value import DRIVER, METADATA, WORD_BITS, TensorMap, whole, word
+from ptxgen.layouts.tma import steps
+
+#: Rows of a gather4; pixels of an im2col::w::128 copy, and its groups that each have a halo.
+_GATHERED = 4
+_WIDE, _WIDE_GROUPS = 128, 4
 
 
 def _box_bytes() -> Any:
@@ -69,8 +75,24 @@ class TiledMap(TensorMap, bits=1024, word_bits=WORD_BITS):
         """Return remarks on values that the documents forbid or the driver would write otherwise."""
         remarks = super().warnings()
         if any(b % s for b, s in zip(self.box, self.element_strides, strict=True)):
-            remarks += ("box not divisible by the element stride: the driver rounds down, its documents say up",)
+            remarks += (
+                "box not divisible by the element stride: the driver's note rounds down, a copy takes the positions "
+                "rounded up",
+            )
         return remarks
+
+    def positions(self, mode: CopyMode, halo: int) -> tuple[int, ...]:
+        """Rows that a copy takes, by dimension without the one along a row, innermost first."""
+        if mode == "tile::gather4":
+            if self.rank != 2 or self.box[1] != 1:
+                refuse("box", "one row of a matrix with mode tile::gather4", self.box)
+            return (_GATHERED,)
+        taken = [len(steps(0, extent, stride)) for extent, stride in zip(self.box, self.element_strides, strict=True)]
+        if self.interleave == "none":
+            return tuple(taken[1:])
+        # A slice of the channels is a row; the box takes one, whatever it says of them (measured).
+        taken[self.rank - 2] = 1
+        return tuple(taken)
 
     def _title(self) -> str:
         return f"TensorMap {self.mode}, {self.dtype}, box {' x '.join(map(str, self.box))} (innermost first)"
@@ -152,6 +174,12 @@ class Im2colMap(TensorMap, bits=1024, word_bits=WORD_BITS):
                     f"at least one pixel, from {lower} to {size} - 1 + {upper}",
                     size + upper - lower,
                 )
+
+    def positions(self, mode: CopyMode, halo: int) -> tuple[int, ...]:
+        """Pixels that a copy takes, those of a halo included."""
+        if mode == "im2col::w::128":
+            return (_WIDE + _WIDE_GROUPS * halo,)
+        return (self.pixels_per_column + halo,)
 
     def _title(self) -> str:
         pixels = f"{self.pixels_per_column} pixels of {self.channels_per_pixel} channels"

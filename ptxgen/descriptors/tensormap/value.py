@@ -30,6 +30,7 @@ from ptxgen.descriptors.tensormap.tables import (
     WIDE_MODES,
     name_of,
 )
+from ptxgen.descriptors.tensormap.transfer import CopyMode, transfer
 from ptxgen.limits import shared_per_sm
 
 if TYPE_CHECKING:
@@ -407,6 +408,22 @@ class TensorMap(BitStruct, bits=1024, word_bits=WORD_BITS):
         if self.alloc_class_large:
             remarks.append("bit 21 of word 2 is set, as drivers do on Blackwell; below 128 KiB it must be cleared")
         return tuple(remarks)
+
+    @property
+    def transfer_bytes(self) -> int:
+        """Bytes that a copy through the map moves: what expect_tx must announce, fill outside the tensor included.
+
+        Of the plainest mode, .tile or .im2col; `transfer` has the others.
+        """
+        return transfer(self).bytes
+
+    def positions(self, mode: CopyMode, halo: int) -> tuple[int, ...]:
+        """Rows that a copy takes, by dimension without the one along a row, innermost first; of pixels one number."""
+        raise NotImplementedError
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a copy through the map moves."""
+        return (f"a copy moves {self.transfer_bytes} bytes: announce them with expect_tx",)
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed; the driver's notes are derived anew unless given."""
