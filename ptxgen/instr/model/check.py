@@ -23,10 +23,11 @@ from ptxgen.instr.module.cta_groups import group_of, group_problems
 from ptxgen.instr.module.debugging import Debugging
 from ptxgen.instr.module.functions import directive_problems, pragma_problems
 from ptxgen.instr.module.header import context_of
+from ptxgen.instr.module.limits import Limits, local_problems, promise_problems
 from ptxgen.instr.module.linking import Linker
 from ptxgen.instr.module.lists import LISTS, list_problems
 from ptxgen.instr.module.parameters import parameter_problems
-from ptxgen.instr.module.variables import constant_bytes_problems, register_problems, variable_problems
+from ptxgen.instr.module.variables import register_problems, variable_problems
 
 #: What an operand stands for, without its names; None where that says too little.
 Signature = tuple[object, ...] | None
@@ -86,6 +87,7 @@ class _Checker:
         self.context, self._header = context_of(module, target)
         self.linker = Linker(self.context)
         self.debugging = Debugging(self.context)
+        self.limits = Limits(self.context)
         self._legal: set[tuple[object, ...]] = set()
         #: Variables of this function in which calls so far in the text returned something.
         self._returned: set[Symbol] = set()
@@ -118,7 +120,7 @@ class _Checker:
         yield from _located(self.debugging.unresolved())
         if len(self._groups - {None}) > 1:
             yield from _located(group_problems(self.module))
-        yield from _located(constant_bytes_problems(self.module.items))
+        yield from _located(self.limits.problems(self.analysis))
 
     def _item(self, item: syntax.Statement, scope: Scope, clashes: Iterable[str]) -> Iterator[Diagnostic]:
         """What is wrong with one item of the module, the body of a function apart."""
@@ -130,8 +132,12 @@ class _Checker:
                 yield from _at(item, self.linker.function(item))
                 yield from _located(parameter_problems(item, self.context))
                 yield from _located(directive_problems(item, self.context))
+                self.limits.function(item)
+                if item.kind == "entry":
+                    yield from _located(promise_problems(item, self.context))
                 yield from _at(item, map(_redeclared, clashes))
             case syntax.Variable():
+                self.limits.variable(item)
                 yield from _at(item, self.linker.variable(item))
                 yield from _at(item, variable_problems(item, self.context, scope, in_body=False))
             case syntax.RegisterDeclaration():
@@ -151,7 +157,9 @@ class _Checker:
             case syntax.RegisterDeclaration():
                 yield from _at(statement, register_problems(statement, self.context, in_body=True))
             case syntax.Variable():
+                self.limits.variable(statement)
                 yield from _at(statement, variable_problems(statement, self.context, scope, in_body=True))
+                yield from _at(statement, local_problems(statement))
             case syntax.CallPrototype():
                 yield from _at(statement, self.context.lacks(".callprototype", LISTS["callprototype"]))
                 yield from _located(parameter_problems(statement, self.context))
@@ -166,6 +174,8 @@ class _Checker:
         is_call = statement.is_call
         if statement.opcode.startswith("tcgen05."):
             self._groups.add(group_of(statement.opcode))
+        elif statement.opcode.startswith("setmaxnreg."):
+            self.limits.setmaxnreg()
         if statement.opcode.startswith("ld.param") and (early := self._not_returned(statement, scope)):
             return [_diagnostic(statement, early)]
         if is_call:

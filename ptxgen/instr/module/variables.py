@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ptxgen import syntax
 from ptxgen.instr.model.scope import Scope
@@ -23,7 +23,6 @@ _LINKAGES = {"weak": Availability("3.1", ALL), "common": Availability("5.0", ALL
 _ATTRIBUTES = {"managed": Availability("4.0", "sm_30+"), "unified": Availability("8.0", "sm_90+")}
 #: What a .param variable may be aligned to, in bytes; that of an entry's parameter may be more.
 PARAMETER_ALIGNMENT = 128
-_CONSTANT_BYTES = 65536
 _LIMIT = 2**32
 
 
@@ -82,7 +81,7 @@ def variable_problems(
     yield from _linkage_problems(statement, what, context)
     yield from _count_problems([(each.name, each.count) for each in statement.declarators])
     for each in statement.declarators:
-        yield from _array_problems(each, statement, in_body=in_body)
+        yield from _array_problems(each, statement)
         if each.initializer is not None:
             yield from initializer_problems(each, statement, context, scope)
 
@@ -135,14 +134,12 @@ def _linkage_problems(statement: syntax.Variable, what: str, context: Context) -
             yield Problem("attribute", f".{name} requires .global variables, but {what} is in .{space}")
 
 
-def _array_problems(each: syntax.Declarator, statement: syntax.Variable, *, in_body: bool) -> Iterator[Problem]:
+def _array_problems(each: syntax.Declarator, statement: syntax.Variable) -> Iterator[Problem]:
     size = 1
     for dimension in each.dims:
         size *= dimension or 0
     if size == 0 and statement.linkage != "extern" and not _sized_by_value(each):
         yield Problem("array-size", f"the array {each} requires a size, an initial value or .extern")
-    elif in_body and statement.space == "const" and _size_of(each, statement) > _CONSTANT_BYTES:
-        yield Problem("constant-size", f".const variables have {_CONSTANT_BYTES} bytes at most, {each.name} has more")
 
 
 def _sized_by_value(each: syntax.Declarator) -> bool:
@@ -158,24 +155,3 @@ def _count_problems(declared: list[tuple[str, int | None]]) -> Iterator[Problem]
 
 def _names(statement: syntax.RegisterDeclaration | syntax.Variable) -> str:
     return ", ".join(str(each.name) for each in statement.declarators[:3])
-
-
-def constant_bytes_problems(items: Sequence[syntax.Statement]) -> Iterator[tuple[syntax.Statement, Problem]]:
-    """The limit on all .const variables of a module together."""
-    total = 0
-    for item in items:
-        if isinstance(item, syntax.Variable) and item.space == "const" and item.linkage != "extern":
-            total += sum(_size_of(each, item) for each in item.declarators)
-            if total > _CONSTANT_BYTES:
-                message = f"the .const variables of a module have {_CONSTANT_BYTES} bytes at most, not {total}"
-                yield item, Problem("constant-size", message)
-                return
-
-
-def _size_of(each: syntax.Declarator, statement: syntax.Variable) -> int:
-    kind = TYPES.get(statement.type)
-    size = (kind.bytes if kind else 1) * (statement.vector or 1) * (each.count or 1)
-    for dimension in each.dims:
-        value = each.initializer
-        size *= dimension or (len(value.elements) if isinstance(value, syntax.Initializer) else 0)
-    return size
