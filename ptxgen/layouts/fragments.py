@@ -281,6 +281,29 @@ def store_fragment(shape: MatrixShape, num: int, trans: bool) -> Fragment:
     raise ValueError(f"stmatrix has no .{shape} {'with' if trans else 'without'} .trans")
 
 
+def regrouped(fragment: Fragment, moved: int, bits: int) -> Fragment:
+    """A fragment of elements of `moved` bits as one of elements of `bits` bits, which lie one after the other in a row.
+
+    ldmatrix and stmatrix move elements of 16 or 8 bits whatever these hold: four of 8 bits, or one of 32 in a register
+    of m8n8. Raises ValueError where a register would hold parts of two elements.
+    """
+    row, column = fragment
+    if bits == moved:
+        return fragment
+    if bits not in (1, 4, 8, 16, 32):
+        raise ValueError(f"a register of ldmatrix or stmatrix holds elements of 1, 4, 8, 16 or 32 bits, not {bits}")
+    if bits < moved:
+        per = moved // bits
+        within = np.arange(row.shape[2] * per)
+        return frozen(row[..., within // per]), frozen(column[..., within // per] * per + within % per)
+    per = bits // moved
+    rows, columns = (each.reshape(*each.shape[:2], -1, per) for each in fragment)
+    neighbors = (rows == rows[..., :1]) & (columns == columns[..., :1] + np.arange(per))
+    if not neighbors.all() or (columns[..., 0] % per).any():
+        raise ValueError(f"registers of it hold parts of elements of {bits} bits, whose other parts are elsewhere")
+    return frozen(rows[..., 0].copy()), frozen(columns[..., 0] // per)
+
+
 def transpose_fragments() -> tuple[Fragment, Fragment]:
     """movmatrix: the elements of the matrix that the source and the destination hold, each [32, 1, 2]."""
     return load_fragment("m8n8", 1, False), load_fragment("m8n8", 1, True)

@@ -1,7 +1,8 @@
 """What can be drawn: a function a kind, whose parameters are declared once, in its signature.
 
 A parameter is `name: Annotated[Literal[...] | Number | bool | str, "words"] = default`. From that come the reading of
-`name=value` words, the errors, and the help.
+`name=value` words, the errors, and the help. `When` behind the words says with which values of another parameter it
+changes the picture; elsewhere it is refused, since it could only change the caption.
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ Number = int
 
 
 @dataclass(frozen=True, slots=True)
+class When:
+    """That a parameter has a meaning only where another one has one of these values."""
+
+    other: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter of a kind: `type` is int, str or bool; `choices` the words it may be."""
 
@@ -29,6 +38,7 @@ class Parameter:
     choices: tuple[str, ...]
     default: Any
     help: str
+    when: When | None = None
 
     def read(self, word: str) -> Any:
         """The value of a word, or DescriptorError."""
@@ -74,12 +84,23 @@ class Kind:
             if found.name in values:
                 raise DescriptorError(f"{found.name} is given twice")
             values[found.name] = found.read(value)
+        for each in self.parameters:
+            if each.name in values and each.when is not None:
+                self._require(each, each.when, values)
         try:
             return self.make(**values)
         except DescriptorError:
             raise
         except ValueError as error:  # what the layout functions say of shapes that do not exist
             raise DescriptorError(str(error)) from None
+
+    def _require(self, given: Parameter, when: When, values: dict[str, Any]) -> None:
+        """DescriptorError if a parameter was given that has no meaning with the others."""
+        other = next(each for each in self.parameters if each.name == when.other)
+        found = values.get(other.name, other.default)
+        if found not in when.values:
+            legal = " or ".join(f"{other.name}={each}" for each in when.values)
+            raise DescriptorError(f"{given.name} requires {legal}" + (f", not {other.name}={found}" if found else ""))
 
     def _named(self, name: str) -> Parameter:
         for each in self.parameters:
@@ -115,9 +136,9 @@ def kind(name: str) -> Callable[[Callable[..., Picture]], Callable[..., Picture]
         hints = typing.get_type_hints(make, include_extras=True)
         parameters = []
         for each, declared in inspect.signature(make).parameters.items():
-            inner, words = get_args(hints[each])
+            inner, words, *when = get_args(hints[each])
             words_of = tuple(get_args(inner)) if get_origin(inner) is Literal else ()
-            parameters.append(Parameter(each, str if words_of else inner, words_of, declared.default, words))
+            parameters.append(Parameter(each, str if words_of else inner, words_of, declared.default, words, *when))
         summary = inspect.getdoc(make) or ""
         KINDS[name] = Kind(name, make, summary.split("\n\n")[0].replace("\n", " "), tuple(parameters))
         return make

@@ -21,7 +21,7 @@ from ptxgen.layouts import banks
 from ptxgen.layouts.operands import operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES
 from ptxgen.layouts.tma import row_pitch
-from ptxgen.pictures.kinds import Number, kind, limit
+from ptxgen.pictures.kinds import Number, When, kind, limit
 from ptxgen.pictures.model import Axis, Cell, Legend, Panel, Picture
 from ptxgen.pictures.palette import NO_GROUP
 
@@ -34,6 +34,8 @@ Color = Literal["auto", "core", "bank", "row", "chunk", "thread"]
 #: The threads that touch a chunk, in the order of the first.
 Touched = dict[tuple[int, int], list[int]]
 AccessName = Literal["", "matrix", "column", "row"]
+#: The accesses whose bytes can be chosen, and all of them.
+_READS, _ANY = When("access", ("column", "row")), When("access", ("matrix", "column", "row"))
 CopyWord = Literal["auto", "tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128"]
 
 
@@ -56,8 +58,8 @@ def swizzle(
     rows: Annotated[Number, "rows of the matrix, each as wide as the mode's row"] = 8,
     start: Annotated[Number, "shared-memory address of the first row"] = 0,
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
-    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
-    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)"] = 0,
+    bytes: Annotated[Number, "bytes that a thread of the access reads", _READS] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", _ANY] = 0,
 ) -> Picture:
     """Where each 16-byte chunk of a row goes, and in which banks it lies then."""
     found = SWIZZLES[mode]
@@ -107,8 +109,8 @@ def operand(
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
     color: Annotated[Color, "what colors show; auto: core matrices"] = "auto",
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 lines × 16 bytes), column, row"] = "",
-    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
-    at: Annotated[Number, "byte of the line (access matrix, column) or line (access row)"] = 0,
+    bytes: Annotated[Number, "bytes that a thread of the access reads", _READS] = 4,
+    at: Annotated[Number, "byte of the line (access matrix, column) or line (access row)", _ANY] = 0,
 ) -> Picture:
     """A tile of A or B as wgmma and tcgen05.mma read it: canonical layout, core matrices, addresses, descriptor."""
     bits = DTYPES[type].bits
@@ -187,8 +189,8 @@ def tma(
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
     color: Annotated[Color, "what colors show; auto: rows of the box"] = "auto",
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
-    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
-    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)"] = 0,
+    bytes: Annotated[Number, "bytes that a thread of the access reads", _READS] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", _ANY] = 0,
 ) -> Picture:
     """A tile as cp.async.bulk.tensor writes it to shared memory."""
     bits = DTYPES[type].bits
@@ -213,8 +215,8 @@ def tensormap(
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
     color: Annotated[Color, "what colors show; auto: rows of the box"] = "auto",
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
-    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
-    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)"] = 0,
+    bytes: Annotated[Number, "bytes that a thread of the access reads", _READS] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", _ANY] = 0,
 ) -> Picture:
     """What a load through this tensormap writes to shared memory: its box, or its column of pixels."""
     found = TensorMap.decode(_map_bytes(map))

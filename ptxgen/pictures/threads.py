@@ -12,17 +12,19 @@ from ptxgen.layouts.fragments import (
     accumulator_fragment,
     b_fragment,
     load_fragment,
+    regrouped,
     store_fragment,
     wgmma_a_fragment,
     wgmma_accumulator_fragment,
 )
-from ptxgen.pictures.kinds import Number, kind, limit
+from ptxgen.pictures.kinds import Number, When, kind, limit
 from ptxgen.pictures.model import Axis, Cell, Legend, Panel, Picture
 
 _MOST = 8192
 
 Of = Literal["wgmma-d", "wgmma-a", "mma-a", "mma-b", "mma-d", "ldmatrix", "stmatrix"]
 
+_MOVED, _MULTIPLIED = When("of", ("ldmatrix", "stmatrix")), When("of", ("mma-a", "mma-b"))
 _AXES = {
     "wgmma-d": ("m", "n"),
     "mma-d": ("m", "n"),
@@ -36,18 +38,20 @@ _AXES = {
 def fragment(
     of: Annotated[Of, "the instruction and its operand"] = "wgmma-d",
     bits: Annotated[
-        Literal["auto", "1", "4", "8", "16", "32", "64"], "of an element; auto: 32 for d, else 16"
+        Literal["auto", "1", "4", "8", "16", "32", "64"],
+        "of an element; auto: 32 for d, 8 for matrices of 8-bit elements, else 16",
     ] = "auto",
-    m: Annotated[Number, "rows, of mma-a and mma-d"] = 16,
-    n: Annotated[Number, "columns of D (wgmma-d; mma has 8)"] = 16,
-    k: Annotated[Number, "K of mma-a and mma-b; 0: what four registers of A hold"] = 0,
-    shape: Annotated[Literal["m8n8", "m8n16", "m16n16", "m16n8"], "of ldmatrix and stmatrix"] = "m8n8",
-    num: Annotated[Number, "matrices of ldmatrix and stmatrix"] = 1,
-    trans: Annotated[bool, ".trans"] = False,
+    m: Annotated[Number, "rows, of mma-a and mma-d", When("of", ("mma-a", "mma-d"))] = 16,
+    n: Annotated[Number, "columns of D (wgmma-d; mma has 8)", When("of", ("wgmma-d",))] = 16,
+    k: Annotated[Number, "K of mma-a and mma-b; 0: what four registers of A hold", _MULTIPLIED] = 0,
+    shape: Annotated[Literal["m8n8", "m8n16", "m16n16", "m16n8"], "of ldmatrix and stmatrix", _MOVED] = "m8n8",
+    num: Annotated[Number, "matrices of ldmatrix and stmatrix", _MOVED] = 1,
+    trans: Annotated[bool, ".trans", _MOVED] = False,
     color: Annotated[Literal["thread", "register", "warp"], "what colors show"] = "thread",
 ) -> Picture:
     """A fragment of wgmma, mma.sync, ldmatrix or stmatrix: the matrix, and who holds each element."""
-    size = int(bits) if bits != "auto" else 32 if of in ("wgmma-d", "mma-d") else 16
+    natural = 32 if of in ("wgmma-d", "mma-d") else 8 if of in _MOVED.values and shape != "m8n8" else 16
+    size = int(bits) if bits != "auto" else natural
     k = k or 256 // size
     limit("m", m, 8, 16)
     limit("n", n, 8, 256)
@@ -110,4 +114,8 @@ def _fragment(of: str, bits: int, m: int, n: int, k: int, shape: str, num: int, 
             made = load_fragment(shape, num, trans)  # type: ignore[arg-type]
         case _:
             made = store_fragment(shape, num, trans)  # type: ignore[arg-type]
-    return made, f"{of}.{shape}.x{num}{'.trans' if trans else ''}"
+    title = f"{of}.{shape}.x{num}{'.trans' if trans else ''}"
+    if shape != "m8n8" and bits != 8:
+        raise ValueError(f"{of}.{shape} has elements of 8 bits in registers, not of {bits}")
+    moved = 32 // made[0].shape[2]
+    return regrouped(made, moved, bits), title if bits == moved else f"{title}, elements of {bits} bits"
