@@ -10,8 +10,9 @@ from pathlib import PurePath
 from ptxgen import syntax
 from ptxgen.device import Finding
 
-#: Nested calls that are shown of an inlined location.
-_DEEPEST = 4
+#: Places of an inlined location that are shown: so many of the innermost calls, and of the outermost ones, which are in
+#: the user's own code where the inner ones are in a library.
+_INNERMOST, _OUTERMOST = 2, 2
 #: How messages name a line of the PTX.
 _LINE = re.compile(r"\bline (\d+)\b")
 _Location = tuple[int, int, int]
@@ -24,33 +25,48 @@ class SourceLines:
         self._files: dict[int, str] = {}
         self._lines: list[int] = []
         self._locations: list[syntax.Location | None] = []
-        self._callers: dict[_Location, _Location] = {}
+        #: Of each location, by its index, that of the call into which it was inlined.
+        self._callers: dict[int, int] = {}
+        latest: dict[_Location, int] = {}
         for item in module.statements():
             if isinstance(item, syntax.FileDirective):
                 path = PurePath(item.path)
                 # Of a compiler's absolute paths the name is enough; templates have names that say their folder.
                 self._files[item.index] = path.name if path.is_absolute() else item.path
-            elif isinstance(item, syntax.Location | syntax.Function):
+            elif isinstance(item, syntax.Function):
                 self._lines.append(item.line)
-                self._locations.append(item if isinstance(item, syntax.Location) else None)
-                if isinstance(item, syntax.Location) and item.inlined_at is not None:
-                    self._callers[item.source] = item.inlined_at
+                self._locations.append(None)
+                latest.clear()
+            elif isinstance(item, syntax.Location):
+                self._lines.append(item.line)
+                self._locations.append(item)
+                # Compilers write the place of a call before what they inline there. The same function may be inlined
+                # at several places: then the place of a call inside it stands several times, each with its own caller.
+                if item.inlined_at is not None and item.inlined_at in latest:
+                    self._callers[len(self._locations) - 1] = latest[item.inlined_at]
+                latest[item.source] = len(self._locations) - 1
 
     def of(self, line: int) -> str:
         """Where an instruction in a line of the PTX comes from: `norm.cu:12:5, inlined at k.cu:40:9`; empty if unknown.
 
         Compilers write line 0 where they have none.
         """
-        index = bisect_right(self._lines, line) - 1
-        location = self._locations[index] if index >= 0 else None
-        if location is None or location.source[1] == 0:
+        index: int | None = bisect_right(self._lines, line) - 1
+        places: list[_Location] = []
+        while index is not None and index >= 0 and (location := self._locations[index]) is not None:
+            if not places:
+                places.append(location.source)
+            if location.inlined_at is not None:
+                places.append(location.inlined_at)
+            index = self._callers.get(index)
+        if not places or places[0][1] == 0:
             return ""
-        places = [location.source]
-        caller = location.inlined_at
-        while caller is not None and len(places) < _DEEPEST:
-            places.append(caller)
-            caller = self._callers.get(caller)
-        return ", inlined at ".join(self._name(place) for place in places)
+        names = [self._name(place) for place in places]
+        left_out = len(names) - _INNERMOST - _OUTERMOST
+        if left_out < 2:
+            return ", inlined at ".join(names)
+        inner, outer = ", inlined at ".join(names[:_INNERMOST]), ", inlined at ".join(names[-_OUTERMOST:])
+        return f"{inner}, ... {left_out} more calls ..., inlined at {outer}"
 
     def located(self, finding: Finding) -> Finding:
         """A finding with the source lines of its instruction and of its accesses, in its texts too."""

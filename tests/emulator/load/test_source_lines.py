@@ -78,3 +78,64 @@ def test_the_words_of_an_assertion_stay() -> None:
     line = next(number for number, each in enumerate(text().splitlines(), 1) if "@%p st" in each)
     said = Finding("assertion", "error", f"k.cu, line {line}: the assertion does not hold", line)
     assert lines.located(said).message == said.message
+
+
+def chain(*locations: str) -> tuple[SourceLines, dict[int, int]]:
+    """The lines of a module with these `.loc`, a barrier after each; the PTX line of each barrier by its number."""
+    body = "".join(f".loc {each}\nbar.sync {number};\n" for number, each in enumerate(locations))
+    made = text(body + "ret;")
+    at = {
+        n: next(i for i, each in enumerate(made.splitlines(), 1) if f"bar.sync {n};" in each)
+        for n in range(len(locations))
+    }
+    return SourceLines(parse(made)), at
+
+
+def inlined(place: str, at: str) -> str:
+    return f"{place}, function_name $L__info_string0, inlined_at {at}"
+
+
+def test_two_inlined_calls_of_one_function() -> None:
+    """Line 7 of norm.cuh calls line 3; both are inlined into tile.cu at 31 and at 40."""
+    lines, at = chain(
+        "1 31 3",
+        inlined("2 7 9", "1 31 3"),
+        inlined("2 3 1", "2 7 9"),
+        "1 40 3",
+        inlined("2 7 9", "1 40 3"),
+        inlined("2 3 1", "2 7 9"),
+    )
+    assert lines.of(at[1]) == "norm.cuh:7:9, inlined at tile.cu:31:3"
+    assert lines.of(at[2]) == "norm.cuh:3:1, inlined at norm.cuh:7:9, inlined at tile.cu:31:3"
+    assert lines.of(at[4]) == "norm.cuh:7:9, inlined at tile.cu:40:3"
+    assert lines.of(at[5]) == "norm.cuh:3:1, inlined at norm.cuh:7:9, inlined at tile.cu:40:3"
+
+
+def test_a_call_of_another_function_is_no_caller() -> None:
+    first = text(".loc 2 7 9, function_name $L__info_string0, inlined_at 1 31 3\nret;")
+    head, _, tail = first.partition(".visible .entry k(")
+    inner = ".loc 2 3 1, function_name $L__info_string0, inlined_at 2 7 9"
+    other = f".visible .entry other()\n{{\n{inner}\nbar.sync 5;\nret;\n}}\n"
+    both = head + ".visible .entry k(" + tail.replace(".section", other + ".section", 1)
+    line = next(number for number, each in enumerate(both.splitlines(), 1) if "bar.sync 5" in each)
+    assert SourceLines(parse(both)).of(line) == "norm.cuh:3:1, inlined at norm.cuh:7:9"
+
+
+def test_long_chains_keep_the_callers_line() -> None:
+    """Of nine places the two innermost and the two outermost are shown; of five all are."""
+    calls = ["1 90 3"]
+    for depth in range(8):
+        calls.append(inlined(f"2 {80 - 10 * depth} 1", "1 90 3" if depth == 0 else f"2 {90 - 10 * depth} 1"))
+    lines, at = chain(*calls)
+    assert lines.of(at[8]) == (
+        "norm.cuh:10:1, inlined at norm.cuh:20:1, ... 5 more calls ..., "
+        "inlined at norm.cuh:80:1, inlined at tile.cu:90:3"
+    )
+    assert lines.of(at[4]).count("inlined at") == 4
+    assert lines.of(at[0]) == "tile.cu:90:3"
+
+
+def test_a_function_that_is_inlined_into_itself() -> None:
+    """The place of a call inside it is its own caller, as far as places tell."""
+    lines, at = chain("1 5 1", inlined("1 9 2", "1 5 1"), inlined("1 9 2", "1 9 2"), inlined("1 9 2", "1 9 2"))
+    assert lines.of(at[3]).endswith("inlined at tile.cu:5:1")
