@@ -10,8 +10,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptxgen.device.report import shortened
 from ptxgen.files import looks_like_path, similar_file
+from ptxgen.names import demangled, shown_name
 
 if TYPE_CHECKING:
     from ptxgen.instr.model.analyze import Analysis
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ptxgen.syntax import Function, Module
 
 #: Characters of a name in a message, and entries that an error lists.
-_SHOWN_NAME, _SHOWN_ENTRIES = 48, 20
+_SHOWN_NAME, _SHOWN_ENTRIES = 64, 20
 
 
 class KernelError(ValueError):
@@ -99,7 +99,7 @@ class Kernel:
         elif entry in names:
             chosen = entries[names.index(entry)]
         else:
-            parts = [each for each in entries if entry in each.name]
+            parts = [each for each in entries if entry in each.name or entry in demangled(each.name)]
             if not parts:
                 raise KernelError(f"the PTX text has no entry {entry!r}; it has {_names(names)}")
             if len(parts) > 1:
@@ -182,13 +182,13 @@ class Kernel:
 
 
 def shortened_name(name: str) -> str:
-    """A name for a message: mangled ones are cut in the middle."""
-    return shortened(name, _SHOWN_NAME)
+    """A name for a message: mangled ones are demangled and shortened."""
+    return shown_name(name, _SHOWN_NAME)
 
 
 def _names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN_ENTRIES} more" if len(names) > _SHOWN_ENTRIES else ""
-    return ", ".join(names[:_SHOWN_ENTRIES]) + more or "none"
+    return ", ".join(map(shown_name, names[:_SHOWN_ENTRIES])) + more or "none"
 
 
 def type_size(type_name: str, parameter: str) -> int:

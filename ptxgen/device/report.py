@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from ptxgen.device.accept import Accept
+from ptxgen.names import readable, shown_name
 
 Severity = Literal["error", "advice"]
 Status = Literal["ok", "findings", "incomplete", "deadlock", "fault"]
@@ -123,7 +124,11 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """`<title>: <summary> <rule>`, then `fix: <fix>` on a line of its own."""
+        """`<title>: <summary> <rule>`, then `fix: <fix>` on a line of its own; mangled names are demangled."""
+        return readable(self._message)
+
+    @property
+    def _message(self) -> str:
         text = self.summary
         if self.title:
             text = f"{self.title}: {' '.join(map(_sentence, filter(None, (self.summary, self.rule))))}"
@@ -256,7 +261,7 @@ class LaunchReport:
 
         With `consequences`, those of each finding follow it.
         """
-        what = " on ".join(part for part in (self.kernel, self.device) if part)
+        what = " on ".join(part for part in (shown_name(self.kernel), self.device) if part)
         facts = [f"{self.seconds * 1e3:.3f} ms"]
         if self.instructions:
             facts.insert(0, f"{self.instructions} warp-instructions")

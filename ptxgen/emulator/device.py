@@ -56,6 +56,7 @@ from ptxgen.emulator.state.perturbation import Perturbation
 from ptxgen.emulator.state.register_pool import initial_count
 from ptxgen.instr.model.targets import VERSIONS, Target, TargetError, parse_target, runs_on, target_problem
 from ptxgen.limits import SHARED_RESERVED, shared_per_sm
+from ptxgen.names import shown_name
 
 #: Diagnostics of an illegal kernel that a report repeats.
 _REFUSALS = 20
@@ -324,8 +325,8 @@ class Emulator:
         for index, value in enumerate(launch.args):
             if isinstance(value, DeviceArray) and not (isinstance(value, EmulatedArray) and value.is_in(self.memory)):
                 raise KernelArgumentError(
-                    f"argument {index} of {launch.kernel.name} is an array of another device; make it with this one's "
-                    ".array() or .empty()"
+                    f"argument {index} of {shown_name(launch.kernel.name)} is an array of another device; make it with "
+                    "this one's .array() or .empty()"
                 )
         return pack_arguments(launch.kernel, launch.args)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ptxgen.names import demangled, shown_name
 from ptxgen.sass.control import Control
 
 #: Register files as nvdisasm names them: general, predicates, uniform, uniform predicates.
@@ -107,13 +108,13 @@ class Listing:
 
         Raises LookupError that lists the names.
         """
-        names = ", ".join(each.name for each in self.functions) or "none"
+        names = ", ".join(shown_name(each.name) for each in self.functions) or "none"
         if name is None:
             if len(self.kernels) == 1:
                 return self.kernels[0]
             raise LookupError(f"{self.origin} has {len(self.kernels)} kernels: {names}; name one")
         found = [each for each in self.functions if each.name == name] or [
-            each for each in self.functions if name in each.name
+            each for each in self.functions if name in each.name or name in demangled(each.name)
         ]
         if len(found) != 1:
             raise LookupError(f"{self.origin} has {len(found) or 'no'} function named {name!r}; it has: {names}")

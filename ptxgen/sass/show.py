@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ptxgen.names import shown_name
 from ptxgen.sass.diff import Comparison, Difference, Pair
 from ptxgen.sass.flow import Flow, Loop
 from ptxgen.sass.listing import Function, Listing
@@ -125,7 +126,7 @@ def comparison_lines(comparison: Comparison, *, everything: bool = False) -> Ite
     for side, functions in (("A", comparison.only_a), ("B", comparison.only_b)):
         for each in functions:
             kind = "kernel" if each.is_entry else "function"
-            yield f"only in {side}    {kind} {each.name}, {len(each.instructions)} instructions"
+            yield f"only in {side}    {kind} {shown_name(each.name)}, {len(each.instructions)} instructions"
     for pair in comparison.pairs:
         yield from _pair_lines(comparison, pair, everything=everything)
     if comparison.same:
@@ -134,7 +135,8 @@ def comparison_lines(comparison: Comparison, *, everything: bool = False) -> Ite
 
 
 def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iterator[str]:
-    name = pair.a.name if pair.a.name == pair.b.name else f"{pair.a.name} -> {pair.b.name} (renamed)"
+    first, second = shown_name(pair.a.name), shown_name(pair.b.name)
+    name = first if pair.a.name == pair.b.name else f"{first} -> {second} (renamed)"
     if pair.same:
         moved = f"; {_renamed(pair)}" if pair.renamed else ""
         yield f"{name}: same{moved}"
@@ -290,21 +292,21 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
         for pair in comparison.pairs:
             found += _broken(pair, name, limit, item)
     for side, functions in (("A", comparison.only_a), ("B", comparison.only_b)):
-        found += [f"{each.name} is in {side} only, so it cannot be compared" for each in functions]
+        found += [f"{shown_name(each.name)} is in {side} only, so it cannot be compared" for each in functions]
     return found
 
 
 def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[str]:
     if name == "code":
-        return [] if pair.same else [f"code: {pair.b.name} differs"]
+        return [] if pair.same else [f"code: {shown_name(pair.b.name)} differs"]
     a, b = (_figure(summary, name, item) for summary in (pair.a_summary, pair.b_summary))
     if a is None or b is None:
-        return [f"{name}: not known for {pair.b.name}"]
+        return [f"{name}: not known for {shown_name(pair.b.name)}"]
     try:
         allowed = a * float(limit[:-1]) / 100 if limit.endswith("%") else float(limit or 0)
     except ValueError:
         raise ThresholdError(f"--fail-on {item!r}: the limit must be a number or a percentage, not {limit!r}") from None
-    return [f"{name}: {a} -> {b} in {pair.b.name}, more than {item} allows"] if b - a > allowed else []
+    return [f"{name}: {a} -> {b} in {shown_name(pair.b.name)}, more than {item} allows"] if b - a > allowed else []
 
 
 def _figure(summary: Summary, name: str, item: str) -> int | None:

@@ -13,6 +13,7 @@ import typer
 
 from ptxgen.cli.common.options import PtxFile, Target
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
+from ptxgen.names import shown_name
 
 if TYPE_CHECKING:
     from ptxgen.toolchain import Cubin
@@ -110,7 +111,7 @@ def _show(file: str, made: Cubin, output_path: str | None) -> None:
             table.add_row("spills", spills(entry.spill_stores, entry.spill_loads))
             table.add_row("stack", f"{entry.stack_bytes} bytes a thread")
             table.add_row("shared", f"{entry.shared_bytes} bytes a CTA, dynamic shared memory not counted")
-            out.print(Text(f"  {entry.name}", style="bold"))
+            out.print(Text(f"  {shown_name(entry.name)}", style="bold"))
             out.print(Padding(table, (0, 0, 0, 4)))
         for each in (*made.warnings, *made.advisories):
             out.print(Text(f"  {each}", style="yellow" if each.severity == "warning" else ""), soft_wrap=True)

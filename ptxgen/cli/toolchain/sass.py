@@ -17,6 +17,7 @@ import typer
 from ptxgen.cli.common import completion
 from ptxgen.cli.common.options import Target
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
+from ptxgen.names import shown_name
 
 if TYPE_CHECKING:
     from ptxgen.sass import Comparison, Function, Listing
@@ -85,7 +86,7 @@ def _show(word: str, target: str | None, kernel: str | None, *, loop: bool, summ
         return OK
     widest = 0
     for each in functions:
-        print(f"{each.name} ({listing.target})")
+        print(f"{shown_name(each.name)} ({listing.target})")
         if not summary_only:
             lines = list(listing_lines(listing, each, loop_only=loop))
             print(*lines, "", sep="\n")

@@ -28,6 +28,7 @@ from ptxgen.instr.module.linking import Linker
 from ptxgen.instr.module.lists import LISTS, list_problems
 from ptxgen.instr.module.parameters import parameter_problems
 from ptxgen.instr.module.variables import register_problems, variable_problems
+from ptxgen.names import readable
 
 #: What an operand stands for, without its names; None where that says too little.
 Signature = tuple[object, ...] | None
@@ -58,8 +59,8 @@ class Diagnostic:
 
     @property
     def message(self) -> str:
-        """The class of the error, the rule with what was found, and the nearest legal form."""
-        rule = f"{title_of(self.code)}: {self.rule}"
+        """The class of the error, the rule with what was found, and the nearest legal form; names are demangled."""
+        rule = f"{title_of(self.code)}: {readable(self.rule)}"
         return f"{rule}; the nearest legal form is {self.nearest}" if self.nearest else rule
 
     def __str__(self) -> str:
