@@ -12,7 +12,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format torch certify sass-index corpus fuzz microtests mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
+.PHONY: help demo install develop test check format torch certify sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,9 @@ fuzz: $(DEVELOPMENT) ## Read and check a million random texts, and record it (tw
 microtests: $(DEVELOPMENT) ## Run every microtest in the emulator and through ptxas (minutes)
 	$(BIN)/python -m microtests
 	$(BIN)/python -m microtests --device ptxas --jobs $(JOBS)
+
+functions: $(DEVELOPMENT) ## Compute the approximate functions for all inputs, and compare with an H200's hashes (three hours of a core)
+	$(BIN)/python -m tools.interpolator --jobs $(JOBS)
 
 blackwell: $(DEVELOPMENT) ## Run all microtests and open questions on a B200, B300 or RTX 50 card, into one file to send in (minutes)
 	$(BIN)/python -m microtests --device gpu --kit blackwell

@@ -210,7 +210,7 @@ def max3(form: Any, a: int, b: int, c: int) -> int:
 
 
 def near(ulps: int, absolute: float = 0.0, *, relative: float = 0.0, dtype: Any = np.float32) -> Tolerance:
-    return Tolerance("an approximation, with the manual's bound", dtype, relative, absolute, ulps, recorded=True)
+    return Tolerance("an approximation, with the manual's bound", dtype, relative, absolute, ulps)
 
 
 def approximate(

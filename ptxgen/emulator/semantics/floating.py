@@ -1,6 +1,6 @@
 """Floating-point arithmetic in .f32, .f32x2 and .f64. PTX ISA 9.7.3.
 
-What is defined to the bit is so here; for approximations see `ptxgen.emulator.arithmetic.functions`.
+What is defined to the bit is so here; approximations are an H200's: see `ptxgen.emulator.arithmetic.functions`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.arithmetic import exact, functions, single
+from ptxgen.emulator.arithmetic import exact, functions, single, special
 from ptxgen.emulator.arithmetic.single import canonical, flush
 from ptxgen.emulator.load.operands import Binder, joined, parts
 from ptxgen.emulator.semantics import semantics
@@ -236,22 +236,12 @@ _UpperHalf = floating.rcp_approx_f64 | floating.rsqrt_ftz_f64
 @semantics(*get_args(_UpperHalf))
 def upper_half(op: _UpperHalf, binder: Binder, statement: syntax.Instruction) -> Plain:
     """From the upper 32 bits of a to those of d; subnormals are zeros, NaN is 0x7fffffff00000000 (9.7.3.14, 17)."""
-    upper, nan = np.uint64(0xFFFFFFFF << 32), np.uint64(0x7FFFFFFF << 32)
-    squared = isinstance(op, floating.rsqrt_ftz_f64)
-
-    def flushed(value: _Doubles) -> _Doubles:
-        return np.where(np.abs(value) < 2.0**-1022, np.copysign(0.0, value), value)
-
-    def compute(a: _Doubles) -> _Doubles:
-        value = flushed((a.view(np.uint64) & upper).view(np.float64))
-        result = np.asarray(flushed(1 / (np.sqrt(value) if squared else value)))
-        half = result.view(np.uint64) & upper  # cut off, as hardware mostly has it
-        return np.where(np.isnan(result), nan, half).view(np.float64)
-
-    return _apply(op, binder, compute, "f64")
+    root = isinstance(op, floating.rsqrt_ftz_f64)
+    function = special.upper_reciprocal_root if root else special.upper_reciprocal
+    return _apply(op, binder, lambda a: functions.upper_half(function, a), "f64")
 
 
 @semantics(floating.rsqrt_f64)
 def reciprocal_root_f64(op: floating.rsqrt_f64, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """A software routine on hardware; here as there the rounded value, but next to ties."""
+    """A software routine around MUFU.RSQ64H, here as there."""
     return _apply(op, binder, lambda a: nan_of_operands(op, functions.reciprocal_root_f64(a), a), "f64")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arithmetic import functions, special
 from ptxgen.emulator.arithmetic import half as arithmetic
 from ptxgen.emulator.arithmetic.formats import FORMATS, Format
 from ptxgen.emulator.arithmetic.single import extremum as smaller_or_larger
@@ -111,21 +112,11 @@ def extremum(op: half.min | half.max, binder: Binder, statement: syntax.Instruct
     return _apply(op, binder, compute)
 
 
-def _approximation(function: Callable[[Any], Any]) -> Callable[..., Plain]:
-    """A function of one number, computed in .f64 and rounded; hardware may differ within the manual's bounds."""
-
-    def bind(op: _Approximate, binder: Binder, statement: syntax.Instruction) -> Plain:
-        format, ftz = _format(op), isinstance(op, half.ex2_bf16)
-
-        def compute(a: _Words) -> _Words:
-            value = arithmetic.widened(arithmetic.flush(a, format) if ftz else a, format)
-            result = arithmetic.narrowed(np.asarray(function(value)), format)
-            return arithmetic.flush(result, format) if ftz else result
-
-        return _apply(op, binder, compute)
-
-    return bind
+_FUNCTIONS = {half.tanh: special.hyperbolic_tangent, half.ex2: special.power, half.ex2_bf16: special.power}
 
 
-semantics(half.tanh)(_approximation(np.tanh))
-semantics(half.ex2, half.ex2_bf16)(_approximation(np.exp2))
+@semantics(*_FUNCTIONS)
+def approximation(op: _Approximate, binder: Binder, statement: syntax.Instruction) -> Plain:
+    """MUFU flushes subnormal operands, which the manual says of .ftz alone: they change no result of these."""
+    format, function = _format(op), _FUNCTIONS[type(op)]
+    return _apply(op, binder, lambda a: functions.of_half(function, a, format))

@@ -1,6 +1,6 @@
 """Approximations: the manual's special values to the bit, and all others within its bounds (9.7.3.8, 9.7.3.13 to 22).
 
-On a GPU the same bounds hold; the emulator is nearer: its results are the rounded ones, where nothing else is said.
+The bits themselves are an H200's: tests/emulator/arithmetic/test_functions.py.
 """
 
 from __future__ import annotations
@@ -116,8 +116,6 @@ def check(found: Any, exact: Callable[..., float], bound: Callable[..., float], 
             assert abs(given) <= TINY, (op.opcode_text, values, given)
         elif not abs(given - wanted) <= limit:
             worst.append((abs(given - wanted) / limit, values, given, wanted))
-        elif not ON_GPU and not isinstance(op, floating.sin | floating.cos | floating.div_approx):
-            assert given == float(np.float32(wanted)), (op.opcode_text, values, given)
     assert not worst, (op.opcode_text, len(worst), max(worst))
 
 

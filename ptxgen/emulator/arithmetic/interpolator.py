@@ -1,0 +1,129 @@
+"""The unit behind MUFU: a table, a quadratic per segment, a truncated square.
+
+A function's argument is reduced to a fraction of some bits. Its leading bits select a segment, the rest is x, and
+
+    V = (c0 << shift) + c1 * x + c2 * square(x) + bias
+
+with the integers c0, c1 and c2 of the segment. V is the value in fixed point; what does not fit in the result is cut
+off. Coefficients, shifts and biases are those of an H200: they reproduce each of its outputs (measured, H200, driver
+580.159.04, 2026-11-27). docs/hardware.md describes the tables, tools/interpolator finds them in outputs of a GPU.
+
+Here V is a sum of .f64, exact because it has at most 46 bits.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+#: Bits of the operand of the squarer.
+SQUARED = 17
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The fixed-point format of one function's table."""
+
+    name: str
+    #: Bits of the fraction that select the segment. tanh has one number for each exponent of its argument: BINADES.
+    index: int
+    #: Bits of x, the rest of the fraction.
+    rest: int
+    #: Bits of V below the binary point.
+    fraction: int
+    #: Bits by which c0 is shifted to the left.
+    shift: int
+    #: What is added to V, in its last place: it rounds the result, all in all, to nearest.
+    bias: int = 0
+
+    @property
+    def segments(self) -> int:
+        return sum(1 << bits for bits in BINADES.values()) if self.name == "tanh" else 1 << self.index
+
+
+#: The segments of tanh: the exponent of its argument, and how many bits of the mantissa select the segment.
+BINADES = {-8: 0, -7: 0, -6: 0, -5: 1, -4: 1, -3: 2, -2: 2, -1: 2, 0: 3, 1: 4, 2: 3}
+
+LAYOUTS = {
+    layout.name: layout
+    for layout in (
+        Layout("rcp", index=7, rest=16, fraction=39, shift=13, bias=0x47E7),
+        Layout("rsqrt", index=7, rest=17, fraction=40, shift=14, bias=0x7FFF),
+        Layout("sqrt", index=7, rest=17, fraction=40, shift=15, bias=0xFFFF),
+        Layout("ex2", index=6, rest=17, fraction=38, shift=13, bias=0x77E2),
+        Layout("lg2", index=6, rest=17, fraction=38, shift=12, bias=0x3345),
+        Layout("sin", index=6, rest=17, fraction=37, shift=11),
+        Layout("tanh", index=0, rest=17, fraction=39, shift=13),
+    )
+}
+
+
+def truncated_square(x: Any) -> Any:
+    """x * x in units of 2**19, of whose partial products the low bits are missing."""
+    x = np.asarray(x, np.int64)
+    total = np.zeros_like(x)
+    for bit in range(SQUARED):
+        total += np.where(x >> bit & 1, x >> (SQUARED + 1 - bit), 0)
+    return total >> 1
+
+
+@cache
+def _squares() -> NDArray[np.uint16]:
+    return truncated_square(np.arange(1 << SQUARED)).astype(np.uint16)
+
+
+@cache
+def coefficients() -> dict[str, Integers]:
+    """c0, c1 and c2 of each function, as rows of an array by segment."""
+    found: dict[str, list[tuple[int, int, int]]] = {name: [] for name in LAYOUTS}
+    for name, c0, c1, c2 in _rows():
+        found[name].append((c0, c1, c2))
+    return {name: np.array(rows, np.int64) for name, rows in found.items()}
+
+
+def _rows() -> Iterator[tuple[str, int, int, int]]:
+    text = files("ptxgen.emulator.arithmetic").joinpath("interpolator.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
+        yield row["function"], int(row["c0"]), int(row["c1"]), int(row["c2"])
+
+
+@dataclass(frozen=True)
+class Table:
+    """One function's segments, scaled so that V counts units of 2**-places."""
+
+    layout: Layout
+    places: int
+
+    @cached_property
+    def _scaled(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        layout = self.layout
+        c0, c1, c2 = coefficients()[layout.name].T
+        unit = 2.0 ** (self.places - layout.fraction)
+        return ((c0 << layout.shift) + layout.bias) * unit, c1 * unit, c2 * unit
+
+    def at(self, fraction: Integers) -> Any:
+        """V of a fraction of index + rest bits."""
+        rest = self.layout.rest
+        return self.segment(fraction >> rest, fraction & ((1 << rest) - 1))
+
+    def segment(self, index: Integers, x: Integers) -> Any:
+        """V of the offset x in a segment."""
+        c0, c1, c2 = self._scaled
+        square = _squares().take(x << (SQUARED - self.layout.rest))
+        return c0.take(index) + c1.take(index) * x + c2.take(index) * square
+
+
+@cache
+def table(name: str, places: int | None = None) -> Table:
+    """A function's table; V counts units of 2**-places, by default of its own last place."""
+    layout = LAYOUTS[name]
+    return Table(layout, layout.fraction if places is None else places)
