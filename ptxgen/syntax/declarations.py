@@ -354,8 +354,8 @@ class CallPrototype(Spelled):
 class Function(Statement):
     """A kernel (`kind` "entry") or function ("func") (PTX ISA 11.1); `body` is None if it is only declared."""
 
-    # _head: text up to `.entry` or `.func` with its attributes. _gap: trivia before the name. _end: trivia
-    # before the `;` of a declaration.
+    # _head: text up to `.entry` or `.func` with its attributes. _gap: trivia before the name. _end: the `;` of a
+    # declaration with the trivia before it, "" where a function's declaration has none.
     __slots__ = (
         "_end",
         "_gap",
@@ -394,7 +394,7 @@ class Function(Statement):
         self.body = body
         self.attributes = tuple(attributes)
         self._gap = " "
-        self._end = ""
+        self._end = ";"
         self._head = self._plain_head()
 
     def _plain_head(self) -> str:
@@ -414,7 +414,7 @@ class Function(Statement):
 
     @property
     def text(self) -> str:
-        end = f"{self._end};" if self.body is None else str(self.body)
+        end = self._end if self.body is None else str(self.body)
         head = [self._head, _listed(self._returns), self._gap, self.name, _listed(self._parameters)]
         return "".join([*head, *map(str, self.directives), end])
 

@@ -37,6 +37,10 @@ VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 LINKAGES = frozenset({".visible", ".extern", ".weak", ".common"})
 POINTER_SPACES = frozenset({".const", ".global", ".local", ".shared"})
 SECTION_TYPES = frozenset({".b8", ".b16", ".b32", ".b64"})
+#: What may follow the declaration of a function without its `;`, as nvopencc wrote it and ptxas takes it.
+MODULE_STARTS = LINKAGES | (SPACES - {".param", ".sreg"}) | {
+    ".entry", ".func", ".file", ".section", ".alias", ".pragma", ".attribute",
+}  # fmt: skip
 # How many integers each directive of a function takes.
 FUNCTION_DIRECTIVES = {
     ".maxnreg": (1, 1),
@@ -245,6 +249,8 @@ class DirectiveParser(OperandParser):
             if self.at(".pragma") and is_entry:
                 found.append(self.pragma(trivia))
                 continue
+            if not is_entry and self.token in MODULE_STARTS:
+                break
             if self.token not in FUNCTION_DIRECTIVES:
                 self.fail("a directive of a function, '{' or ';'")
             least, most = FUNCTION_DIRECTIVES[self.token]

@@ -8,7 +8,7 @@ from typing import cast
 from ptxgen.collection import paused_collection
 from ptxgen.files import looks_like_path
 from ptxgen.syntax.declarations import Directive, Function, Location, Module, ParameterList
-from ptxgen.syntax.directive_parser import LINKAGES, SPACES, DirectiveParser
+from ptxgen.syntax.directive_parser import LINKAGES, MODULE_STARTS, SPACES, DirectiveParser
 from ptxgen.syntax.errors import PtxSyntaxError, quoted
 from ptxgen.syntax.lexer import COUNT, NAME, OPCODE, OPCODE_PATTERN, SPACED_MODIFIER, TRIVIA, TRIVIA_PATTERN
 from ptxgen.syntax.operand_parser import COMMON_OPERANDS
@@ -115,10 +115,12 @@ class _Parser(DirectiveParser):
         node._head, node._returns, node._gap, node._parameters = head, returns, gap, parameters
         self.place(node, start)
         if self.at(";"):
-            node._end = self.trivia
+            node._end = f"{self.trivia};"
             self.advance()
         elif self.at("{"):
             node.body = self._body()
+        elif kind == "func" and (self.kind == "end" or self.token in MODULE_STARTS):
+            node._end = ""
         else:
             self.fail("'{' or ';'")
         return node
