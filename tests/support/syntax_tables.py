@@ -234,7 +234,7 @@ LEGAL_ITEMS = [
     '.pragma "nounroll";',
     ".func foo;",
     ".func foo",
-    ".visible .func foo (.param .u32 x)\n\n.visible .func (.param .s32 r) bar (.param .s32 x) .noreturn\n.global .b32 y;",
+    ".visible .func foo (.param .u32 x)\n.func (.param .s32 r) bar (.param .s32 x) .noreturn\n.global .b32 y;",
     '.extern .func foo (.param .u32 x)\n.pragma "x";',
     ".func foo { ret; }",
     ".extern .func (.reg .b32 x) foo (.reg .b32 y, .reg .v2 .b32 z) .noreturn;",
