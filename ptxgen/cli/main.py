@@ -16,6 +16,7 @@ from ptxgen.cli.common import interrupt
 from ptxgen.cli.common.help import Application, Commands
 from ptxgen.cli.kernels import kernels, plan, sweep
 from ptxgen.cli.launch import audit, run
+from ptxgen.cli.launch import exec as execute_program
 from ptxgen.cli.reference import coverage, explain, layout, verify
 from ptxgen.cli.toolchain import language_server, ncu, ptx, sass
 
@@ -32,6 +33,7 @@ app = Application(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run.register(app)
+execute_program.register(app)
 audit.register(app)
 sweep.register(app)
 kernels.register(app)

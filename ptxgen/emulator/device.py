@@ -435,7 +435,7 @@ class Emulator:
         machine = scheduler.machine
         if status is not None:
             machine.events.launch_ends(status)
-        sys.stdout.write("".join(machine.printed))
+        self._print("".join(machine.printed))
         if status is None:
             machine.findings.report(launches.NOT_RUN, None, summary=_NOT_RUN, rule="", ends=True)
         findings = machine.findings.list()
@@ -451,6 +451,10 @@ class Emulator:
             stale_values=machine.strong_loads.returned(),
             unused_accepts=machine.findings.unused_accepts if status in ("ok", "findings") else [],
         )
+
+    def _print(self, text: str) -> None:
+        """Show what a kernel printed."""
+        sys.stdout.write(text)
 
     def _not_run(self, launch: Launch) -> LaunchReport:
         return LaunchReport(

@@ -18,6 +18,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("ptxgen run my_job.py --json", "run a Job of your own; the report as JSON"),
     ),
+    "exec": (
+        ("ptxgen exec python softmax.py", "a script of Triton, Numba, CuPy, ... on an emulated B200"),
+        ("ptxgen exec --target sm_90a --schedule random --seed 3 -- a.out", "a program of nvcc on an emulated H100"),
+        ("ptxgen exec --json report.json -- pytest test_kernels.py", "all launches and findings as JSON"),
+    ),
     "kernels": (
         ("ptxgen kernels", "list all"),
         ("ptxgen kernels blackwell/swizzled", "what one can be configured with"),

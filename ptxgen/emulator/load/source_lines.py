@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -16,6 +17,37 @@ _INNERMOST, _OUTERMOST = 2, 2
 #: How messages name a line of the PTX.
 _LINE = re.compile(r"\bline (\d+)\b")
 _Location = tuple[int, int, int]
+#: Comments of LLVM around the text of an asm statement.
+_BEGIN, _END = "begin inline asm", "end inline asm"
+
+
+def _assembly_lines(module: syntax.Module) -> Callable[[int], bool]:
+    """Whether a line lies in the text of an asm statement, behind its first line.
+
+    LLVM gives each further line of such a text the next line of the source, where other code is: a `.loc` there says
+    nothing (seen in PTX of Triton 3.9, whose loads are the third line of an asm statement).
+    """
+    begins: list[int] = []
+    ends: list[int] = []
+    text = str(module)
+    if _BEGIN in text:
+        first = False
+        for number, line in enumerate(text.splitlines(), 1):
+            if _BEGIN in line:
+                first = True
+            elif first and ".loc" in line:  # that of the statement itself
+                begins.append(number)
+                first = False
+            elif _END in line:
+                if len(begins) > len(ends):
+                    ends.append(number)
+                first = False
+
+    def inside(line: int) -> bool:
+        index = bisect_right(begins, line - 1) - 1
+        return 0 <= index < len(ends) and line < ends[index]
+
+    return inside
 
 
 class SourceLines:
@@ -28,6 +60,7 @@ class SourceLines:
         #: Of each location, by its index, that of the call into which it was inlined.
         self._callers: dict[int, int] = {}
         latest: dict[_Location, int] = {}
+        in_assembly = _assembly_lines(module)
         for item in module.statements():
             if isinstance(item, syntax.FileDirective):
                 path = PurePath(item.path)
@@ -37,7 +70,7 @@ class SourceLines:
                 self._lines.append(item.line)
                 self._locations.append(None)
                 latest.clear()
-            elif isinstance(item, syntax.Location):
+            elif isinstance(item, syntax.Location) and not in_assembly(item.line):
                 self._lines.append(item.line)
                 self._locations.append(item)
                 # Compilers write the place of a call before what they inline there. The same function may be inlined

@@ -139,3 +139,31 @@ def test_a_function_that_is_inlined_into_itself() -> None:
     """The place of a call inside it is its own caller, as far as places tell."""
     lines, at = chain("1 5 1", inlined("1 9 2", "1 5 1"), inlined("1 9 2", "1 9 2"), inlined("1 9 2", "1 9 2"))
     assert lines.of(at[3]).endswith("inlined at tile.cu:5:1")
+
+
+#: As LLVM prints an asm statement of three lines in line 54, and the store after it in line 55.
+ASSEMBLY = """.reg .u32 %x, %y; .reg .b64 %o;
+    ld.param.u64 %o, [out];
+    .loc 1 54 9
+    // begin inline asm
+    .loc 1 54 9
+    mov.u32 %x, 1;
+    .loc 1 55 9
+    mov.u32 %y, 2;
+    .loc 1 56 9
+    st.global.u32 [%o+4096], %x;
+
+    // end inline asm
+    .loc 1 55 5
+    st.global.u32 [%o], %y;
+    ret;
+    """
+
+
+def test_lines_of_inline_assembly() -> None:
+    given = module(ASSEMBLY, ".param .u64 out", items='.file 1 "k.py"')
+    numbers = {line.strip(): number for number, line in enumerate(given.splitlines(), 1)}
+    lines = SourceLines(parse(given))
+    for instruction in ("mov.u32 %x, 1;", "mov.u32 %y, 2;", "st.global.u32 [%o+4096], %x;"):
+        assert lines.of(numbers[instruction]) == "k.py:54:9"
+    assert lines.of(numbers["st.global.u32 [%o], %y;"]) == "k.py:55:5"

@@ -1,0 +1,116 @@
+"""`ptxgen exec PROGRAM`: an unchanged GPU program on the emulator, with every check on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptxgen.cli.common import completion
+from ptxgen.cli.errors import InputError, choose
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "exec",
+        rich_help_panel="Kernels",
+        no_args_is_help=True,
+        context_settings={"allow_interspersed_args": False},
+    )(execute)
+
+
+def execute(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="PROGRAM [ARGS]...", help="The program and its arguments.", show_default=False),
+    ],
+    target: Annotated[
+        str,
+        typer.Option("--target", metavar="sm_NNN", help="The GPU to emulate.", autocompletion=completion.targets),
+    ] = "sm_100a",
+    schedule: Annotated[str, typer.Option("--schedule", metavar="S", help="eager, late or random.")] = "eager",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the schedule random.")] = 0,
+    sms: Annotated[int, typer.Option("--sms", metavar="N", help="Multiprocessors that the program sees.")] = 8,
+    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Device memory, such as 8G or 512M.")] = "8G",
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all launches and findings; - is stdout.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", help="End the program after S seconds.")
+    ] = None,
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", metavar="REGEX", help="Check only kernels whose name matches.")
+    ] = None,
+    launches: Annotated[
+        str | None,
+        typer.Option("--launches", metavar="N[:M]", help="Check only launches N to M of each kernel, from 1 on."),
+    ] = None,
+    accept: Annotated[
+        Path | None, typer.Option("--accept", metavar="FILE", help="Reviewed findings, which are left out (TOML).")
+    ] = None,
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", metavar="WHAT", help="What makes the exit code 1: error, advice or never.")
+    ] = "error",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the consequences of findings, too.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary at the end.")] = False,
+) -> int:
+    """Run an unchanged GPU program on the emulator: CUDA C++, Triton, Numba, CuPy, CuTe DSL and others.
+
+    The exit code is the program's if that is not 0, else 1 if there is a finding of severity error.
+    """
+    from ptxgen.device.accept import read_accepts
+    from ptxgen.driver import Options, run
+    from ptxgen.instr.model.targets import VERSIONS, parse_target, target_problem
+
+    problem = target_problem(parse_target(target), VERSIONS[-1])
+    if problem is not None:
+        raise InputError(f"--target: {problem}")
+    if sms < 1:
+        raise InputError(f"--sms must be 1 or more, not {sms}")
+    if timeout is not None and timeout <= 0:
+        raise InputError(f"--timeout must be a number of seconds above 0, not {timeout:g}")
+    options = Options(
+        target=target,
+        schedule=choose("--schedule", schedule, ("eager", "late", "random")),
+        seed=seed,
+        multiprocessors=sms,
+        memory=_size(memory),
+        timeout=timeout,
+        json=json,
+        accept=read_accepts(accept) if accept is not None else (),
+        fail_on=choose("--fail-on", fail_on, ("error", "advice", "never")),
+        kernels=_pattern(kernel),
+        launches=_range(launches),
+        verbose=verbose,
+        quiet=quiet,
+    )
+    results = run(command, options)
+    assert results.exit_code is not None
+    return results.exit_code
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([KMG]?)i?B?", text.strip(), re.IGNORECASE)
+    size = int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2].upper()] if found else 0
+    if size < 64 << 20:
+        raise InputError(f"--memory must be a size of 64M or more, such as 8G, not {text!r}")
+    return size
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    try:
+        return None if text is None else re.compile(text)
+    except re.error as error:
+        raise InputError(f"--kernel is no regular expression: {error}") from None
+
+
+def _range(text: str | None) -> tuple[int, int | None]:
+    if text is None:
+        return 1, None
+    found = re.fullmatch(r"(\d+)(:(\d*))?", text)
+    if found is None or int(found[1]) < 1:
+        raise InputError(f"--launches must be N or N:M, counted from 1, not {text!r}")
+    first = int(found[1])
+    return first, first if found[2] is None else int(found[3]) if found[3] else None

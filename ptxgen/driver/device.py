@@ -1,0 +1,101 @@
+"""The emulator as a program's GPU: memory shared with the program, and variables of the loaded module."""
+
+from __future__ import annotations
+
+from ptxgen.device import Kernel, LaunchError, LaunchReport, Status
+from ptxgen.driver import protocol
+from ptxgen.driver.memory import SharedMemory
+from ptxgen.driver.modules import Function, Loaded
+from ptxgen.driver.options import Options
+from ptxgen.driver.protocol import LaunchRequest, RefusedError
+from ptxgen.emulator.device import Emulator
+from ptxgen.emulator.load.image import Image
+from ptxgen.emulator.schedule.watchdog import Progress
+
+#: Blocks of instructions that one launch may run: programs have `--timeout` against those that do not end.
+_MOST_STEPS = 1_000_000_000
+#: The CUresult after a fault, by the code of the finding that ended the launch.
+_FAULTS = {
+    "out-of-bounds": protocol.Status.ILLEGAL_ADDRESS,
+    "misaligned": protocol.Status.MISALIGNED_ADDRESS,
+    "assertion": protocol.Status.ASSERT,
+    "illegal-ptx": protocol.Status.INVALID_PTX,
+}
+
+
+class ProgramDevice(Emulator):
+    """The emulator with the memory and the modules of programs."""
+
+    def __init__(self, options: Options, memory: SharedMemory) -> None:
+        super().__init__(
+            options.target,
+            options.schedule,
+            options.seed,
+            multiprocessors=options.multiprocessors,
+            max_steps=_MOST_STEPS,
+            advice=options.advice,
+            accept=options.accept,
+            heartbeat=self._beat,
+        )
+        self.memory = memory
+        self.printed: list[str] = []
+        self.notify: list[Progress] = []
+        self._loaded: Loaded | None = None
+        self._any_target = False
+
+    def _beat(self, progress: Progress) -> None:
+        self.notify[:] = [progress]
+        self.on_progress(progress)
+
+    def on_progress(self, progress: Progress) -> None:
+        """Called about each second of a launch."""
+
+    def run(self, function: Function, request: LaunchRequest) -> LaunchReport:
+        """Run one launch of a program. Raises RefusedError for one that no GPU would take."""
+        self._loaded = function.loaded
+        try:
+            return self.launch(
+                function.kernel,
+                request.grid,
+                request.block,
+                function.arguments(request.parameters),
+                cluster=request.cluster,
+                shared_bytes=request.shared_bytes,
+                cooperative=bool(request.flags & protocol.COOPERATIVE),
+            )
+        except LaunchError as error:
+            status = protocol.Status.INVALID_VALUE
+            if "cooperative" in str(error):
+                status = protocol.Status.COOPERATIVE_TOO_LARGE
+            elif "shared memory" in str(error):
+                status = protocol.Status.INVALID_VALUE
+            raise RefusedError(status, str(error)) from None
+
+    def take_printed(self) -> str:
+        """What kernels have printed since the last call."""
+        text = "".join(self.printed)
+        self.printed.clear()
+        return text
+
+    def _print(self, text: str) -> None:
+        self.printed.append(text)
+
+    def _load(self, kernel: Kernel) -> Image:
+        assert self._loaded is not None
+        return self._loaded.image
+
+
+def status_of(report: LaunchReport) -> protocol.Status:
+    """What the driver says after a launch has ended so."""
+    ended: Status = report.status
+    if ended in ("ok", "findings"):
+        return protocol.Status.SUCCESS
+    if ended == "deadlock":
+        return protocol.Status.TIMEOUT
+    if ended == "incomplete":
+        limit = any(each.code in ("step-limit", "time-limit") for each in report.findings)
+        return protocol.Status.TIMEOUT if limit else protocol.Status.LAUNCH_FAILED
+    for finding in report.findings:
+        if finding.code in _FAULTS:
+            return _FAULTS[finding.code]
+    return protocol.Status.LAUNCH_FAILED

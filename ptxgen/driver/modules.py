@@ -1,0 +1,155 @@
+"""Modules that programs have loaded: their kernels, and their variables in the shared heap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptxgen import syntax
+from ptxgen.device import Kernel
+from ptxgen.device.kernel import KernelError
+from ptxgen.driver import protocol
+from ptxgen.driver.protocol import RefusedError, Status
+from ptxgen.emulator.load.image import Image, Layout
+from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.memory.bank import Bank
+from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.instr.model.targets import parse_target
+
+if TYPE_CHECKING:
+    from ptxgen.driver.memory import SharedMemory
+
+#: Registers of a thread where ptxas has not said how many there are.
+_REGISTERS = 32
+_DYNAMIC_SHARED = 48 << 10
+_PORTABLE_CLUSTER = 8
+#: Parsed modules that are kept for programs that load one again.
+_PARSED = 64
+
+
+@lru_cache(maxsize=_PARSED)
+def _parsed(text: str) -> tuple[syntax.Module, dict[str, Kernel]]:
+    module = syntax.parse(text)
+    return module, {each.name: Kernel(text, module, each, each.name) for each in module.entries}
+
+
+@dataclass(eq=False)
+class Loaded:
+    """One load of a module: its kernels are shared with other loads of the text, its variables are its own."""
+
+    number: int
+    kernels: dict[str, Kernel]
+    module: syntax.Module
+    target: str
+    memory: SharedMemory
+    _image: Image | None = None
+    #: Where constant variables lie in the heap, once the program has asked for one: (address, bytes).
+    _constants: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, number: int, text: str, target: str, memory: SharedMemory) -> Loaded:
+        """A module with this PTX. Raises RefusedError."""
+        try:
+            module, kernels = _parsed(text)
+        except syntax.PtxSyntaxError as error:
+            raise RefusedError(Status.INVALID_PTX, f"the PTX of a module cannot be read: {error}") from None
+        return cls(number, kernels, module, module.target or target, memory)
+
+    @property
+    def layout(self) -> Layout:
+        """The addresses of the module's variables within their state spaces."""
+        any_kernel = next(iter(self.kernels.values()), None)
+        if any_kernel is not None and "layout" not in any_kernel.cache:
+            any_kernel.cache["layout"] = Layout(self.module)
+        return any_kernel.cache["layout"] if any_kernel is not None else Layout(self.module)  # type: ignore[return-value]
+
+    @property
+    def image(self) -> Image:
+        """The variables in memory, with what the program has written to constant ones."""
+        if self._image is None:
+            self._image = Image(self.layout, self.memory)
+        if self._constants is not None:
+            data = self.memory.view(*self._constants).tobytes()
+            self._image.constants = Bank(data, "the constant variables")
+        return self._image
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """(address, bytes) of a variable. Raises RefusedError."""
+        layout = self.layout
+        location = layout.locations.get(name)
+        if location is None or location.space not in ("global", "const"):
+            raise RefusedError(Status.NOT_FOUND)
+        if location.symbol is not None:
+            return self.image.addresses[location.symbol], location.size
+        if self._constants is None:
+            address = self.memory.allocate(layout.constant_bytes)
+            self.memory.view(address, layout.constant_bytes)[:] = self.image.constants.data[: layout.constant_bytes]
+            self._constants = address, layout.constant_bytes
+        return self._constants[0] + location.address, location.size
+
+    def unload(self) -> None:
+        """Free the variables."""
+        addresses = list(self._image.addresses) if self._image is not None else []
+        if self._constants is not None:
+            addresses.append(self._constants[0])
+        for address in addresses:
+            self.memory.free(address)
+        self._image = self._constants = None
+
+
+@dataclass
+class Function:
+    """A kernel of a loaded module, as the program knows it by number."""
+
+    number: int
+    loaded: Loaded
+    kernel: Kernel
+    parameter_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            self.parameter_bytes = self.kernel.parameter_bytes
+        except KernelError as error:
+            raise RefusedError(Status.INVALID_PTX, str(error)) from None
+
+    def answer(self, capability: int) -> bytes:
+        """What the program's driver is told of the kernel."""
+        parameters = self.kernel.parameters
+        head = protocol.FUNCTION.pack(self.number, len(parameters), self.parameter_bytes, *self._attributes(capability))
+        places = [each.offset for each in parameters] + [each.size for each in parameters]
+        return head + np.array(places, "<u4").tobytes()
+
+    def _attributes(self, capability: int) -> list[int]:
+        """The attributes by number (CU_FUNC_ATTRIBUTE_*)."""
+        directives = {
+            each.name: [int(word) for word in each.arguments if word.isdigit()]
+            for each in self.kernel.entry.directives
+            if each.name in ("reqntid", "maxntid", "reqnctapercluster", "maxclusterrank")
+        }
+        threads = prod(directives.get("reqntid") or directives.get("maxntid") or [1024])
+        cluster = directives.get("reqnctapercluster")
+        cluster_extent = [*cluster, 1, 1][:3] if cluster else [0, 0, 0]
+        values = [0] * protocol.FUNCTION_ATTRIBUTES
+        values[0] = min(threads, 1024)
+        values[1] = self._static_shared()
+        values[2] = self.loaded.layout.constant_bytes
+        values[4] = _REGISTERS
+        values[5] = values[6] = capability
+        values[8], values[9] = _DYNAMIC_SHARED, -1
+        values[10] = int(cluster is not None)
+        values[11:14] = cluster_extent
+        values[14] = int(prod(cluster_extent) > _PORTABLE_CLUSTER)
+        return values
+
+    def _static_shared(self) -> int:
+        """Bytes of shared memory that the kernel declares."""
+        program = Program.of(self.kernel, parse_target(self.loaded.target))
+        return max(program.variables.shared_end - RESERVED_BYTES, 0)
+
+    def arguments(self, parameters: bytes) -> list[bytes]:
+        """The parts of a parameter block."""
+        return [parameters[each.offset : each.offset + each.size] for each in self.kernel.parameters]

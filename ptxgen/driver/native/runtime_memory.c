@@ -1,0 +1,363 @@
+/* The runtime API over the stand-in driver: memory, copies, streams and events. */
+#include "runtime.h"
+
+#include <string.h>
+
+/* Functions of the driver whose parameters are those of the runtime's: declared, and called with an error kept. */
+#define FORWARD(name, driver, declaration, arguments)                                                                 \
+    Result driver declaration;                                                                                        \
+    API Result name declaration {                                                                                     \
+        Result result = start_runtime();                                                                              \
+        return runtime_result(result ? result : driver arguments);                                                    \
+    }
+
+/* Memory. */
+
+FORWARD(cudaMallocManaged, cuMemAllocManaged, (void **pointer, size_t bytes, u32 flags), (pointer, bytes, flags))
+FORWARD(cudaMallocHost, cuMemAllocHost_v2, (void **pointer, size_t bytes), (pointer, bytes))
+FORWARD(cudaHostAlloc, cuMemHostAlloc, (void **pointer, size_t bytes, u32 flags), (pointer, bytes, flags))
+FORWARD(cudaFree, cuMemFree_v2, (u64 address), (address))
+FORWARD(cudaFreeHost, cuMemFreeHost, (void *pointer), (pointer))
+FORWARD(cudaFreeAsync, cuMemFreeAsync, (u64 address, struct Stream *stream), (address, stream))
+FORWARD(cudaHostRegister, cuMemHostRegister_v2, (void *pointer, size_t bytes, u32 flags), (pointer, bytes, flags))
+FORWARD(cudaHostUnregister, cuMemHostUnregister, (void *pointer), (pointer))
+FORWARD(cudaHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (u64 * address, void *pointer, u32 flags),
+        (address, pointer, flags))
+FORWARD(cudaHostGetFlags, cuMemHostGetFlags, (u32 * flags, void *pointer), (flags, pointer))
+FORWARD(cudaMemGetInfo, cuMemGetInfo_v2, (size_t *available, size_t *total), (available, total))
+FORWARD(cudaDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, (void **pool, int device), (pool, device))
+FORWARD(cudaDeviceGetMemPool, cuDeviceGetMemPool, (void **pool, int device), (pool, device))
+FORWARD(cudaDeviceSetMemPool, cuDeviceSetMemPool, (int device, void *pool), (device, pool))
+FORWARD(cudaMemPoolCreate, cuMemPoolCreate, (void **pool, const void *properties), (pool, properties))
+FORWARD(cudaMemPoolDestroy, cuMemPoolDestroy, (void *pool), (pool))
+FORWARD(cudaMemPoolTrimTo, cuMemPoolTrimTo, (void *pool, size_t keep), (pool, keep))
+FORWARD(cudaMemPoolSetAttribute, cuMemPoolSetAttribute, (void *pool, int attribute, const void *value),
+        (pool, attribute, value))
+FORWARD(cudaMemPoolGetAttribute, cuMemPoolGetAttribute, (void *pool, int attribute, void *value),
+        (pool, attribute, value))
+
+Result cuMemAlloc_v2(void **pointer, size_t bytes);
+Result cuMemAllocPitch_v2(void **pointer, size_t *pitch, size_t width, size_t height, u32 element);
+
+API Result cudaMalloc(void **pointer, size_t bytes) {
+    Result result = start_runtime();
+    if (!result && !bytes) {
+        *pointer = NULL;
+        return sticky;
+    }
+    return runtime_result(result ? result : cuMemAlloc_v2(pointer, bytes));
+}
+
+API Result cudaMallocAsync(void **pointer, size_t bytes, struct Stream *stream) {
+    (void)stream;
+    return cudaMalloc(pointer, bytes);
+}
+
+API Result cudaMallocFromPoolAsync(void **pointer, size_t bytes, void *pool, struct Stream *stream) {
+    (void)pool, (void)stream;
+    return cudaMalloc(pointer, bytes);
+}
+
+API Result cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
+    Result result = start_runtime();
+    return runtime_result(result ? result : cuMemAllocPitch_v2(pointer, pitch, width, height, 4));
+}
+
+struct Pitched { /* cudaPitchedPtr */
+    char *pointer;
+    size_t pitch, width, height;
+};
+struct Extent { /* cudaExtent */
+    size_t width, height, depth;
+};
+
+API Result cudaMalloc3D(struct Pitched *out, struct Extent extent) {
+    void *pointer;
+    Result result = cudaMallocPitch(&pointer, &out->pitch, extent.width, extent.height * extent.depth);
+    out->pointer = pointer;
+    out->width = extent.width;
+    out->height = extent.height;
+    return result;
+}
+
+struct PointerAttributes { /* cudaPointerAttributes up to 12; 13 has reserved words after it */
+    int type, device;
+    const void *device_pointer, *host_pointer;
+};
+enum { UNREGISTERED = 0, HOST = 1, DEVICE = 2, MANAGED = 3 };
+enum { NO_SUCH_DEVICE = -2 };
+
+API Result cudaPointerGetAttributes(struct PointerAttributes *out, const void *pointer) {
+    Result result = start_runtime();
+    if (result)
+        return runtime_result(result);
+    struct Range range;
+    if (!find_range((u64)pointer, &range)) {
+        u64 address;
+        if (!cuMemHostGetDevicePointer_v2(&address, (void *)pointer, 0))
+            *out = (struct PointerAttributes){HOST, 0, (void *)address, pointer};
+        else
+            *out = (struct PointerAttributes){UNREGISTERED, NO_SUCH_DEVICE, NULL, pointer};
+        return SUCCESS;
+    }
+    int type = range.kind == PINNED_MEMORY || range.kind == REGISTERED_MEMORY ? HOST
+               : range.kind == MANAGED_MEMORY                                 ? MANAGED
+                                                                              : DEVICE;
+    *out = (struct PointerAttributes){type, 0, pointer, type == DEVICE ? NULL : pointer};
+    return SUCCESS;
+}
+
+/* Prefetching and advice: parameters differ between CUDA 12 and 13, and nothing is done. */
+
+API Result cudaMemPrefetchAsync(void) {
+    return SUCCESS;
+}
+
+API Result cudaMemPrefetchAsync_v2(void) {
+    return SUCCESS;
+}
+
+API Result cudaMemAdvise(void) {
+    return SUCCESS;
+}
+
+API Result cudaMemAdvise_v2(void) {
+    return SUCCESS;
+}
+
+/* Copies. */
+
+Result cuMemcpyAsync(u64 to, u64 from, size_t bytes, struct Stream *stream);
+Result cuMemcpy(u64 to, u64 from, size_t bytes);
+
+API Result cudaMemcpy(u64 to, u64 from, size_t bytes, int kind) {
+    (void)kind;
+    Result result = start_runtime();
+    return runtime_result(result ? result : cuMemcpy(to, from, bytes));
+}
+
+API Result cudaMemcpyAsync(u64 to, u64 from, size_t bytes, int kind, struct Stream *stream) {
+    (void)kind;
+    Result result = start_runtime();
+    return runtime_result(result ? result : cuMemcpyAsync(to, from, bytes, stream));
+}
+
+API Result cudaMemcpyPeer(u64 to, int to_device, u64 from, int from_device, size_t bytes) {
+    (void)to_device, (void)from_device;
+    return cudaMemcpy(to, from, bytes, 0);
+}
+
+API Result cudaMemcpyPeerAsync(u64 to, int to_device, u64 from, int from_device, size_t bytes, struct Stream *stream) {
+    (void)to_device, (void)from_device;
+    return cudaMemcpyAsync(to, from, bytes, 0, stream);
+}
+
+static Result copy_2d(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height,
+                      struct Stream *stream) {
+    Result result = start_runtime();
+    struct Copy copy = {to, from, to_pitch, from_pitch, 0, 0, width, height, 1};
+    return runtime_result(result ? result : copy_box(stream, &copy));
+}
+
+API Result cudaMemcpy2DAsync(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height,
+                             int kind, struct Stream *stream) {
+    (void)kind;
+    return copy_2d(to, to_pitch, from, from_pitch, width, height, stream);
+}
+
+API Result cudaMemcpy2D(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height,
+                        int kind) {
+    (void)kind;
+    Result result = copy_2d(to, to_pitch, from, from_pitch, width, height, NULL);
+    return result ? result : runtime_result(synchronize());
+}
+
+struct Copy3DParameters { /* cudaMemcpy3DParms */
+    void *from_array;
+    struct Extent from_position;
+    struct Pitched from;
+    void *to_array;
+    struct Extent to_position;
+    struct Pitched to;
+    struct Extent extent;
+    int kind;
+};
+
+struct Copy3DParameters;
+Result box_of(const struct Copy3DParameters *asked, struct Copy *copy);
+
+Result box_of(const struct Copy3DParameters *asked, struct Copy *copy) {
+    if (asked->from_array || asked->to_array)
+        return unsupported("copies of CUDA arrays");
+    const struct Pitched *to = &asked->to, *from = &asked->from;
+    const struct Extent *to_at = &asked->to_position, *from_at = &asked->from_position;
+    *copy = (struct Copy){
+        to->pointer + to_at->depth * to->pitch * to->height + to_at->height * to->pitch + to_at->width,
+        from->pointer + from_at->depth * from->pitch * from->height + from_at->height * from->pitch + from_at->width,
+        to->pitch, from->pitch, to->pitch * to->height, from->pitch * from->height,
+        asked->extent.width, asked->extent.height, asked->extent.depth,
+    };
+    return SUCCESS;
+}
+
+API Result cudaMemcpy3DAsync(const struct Copy3DParameters *asked, struct Stream *stream) {
+    struct Copy copy;
+    Result result = start_runtime();
+    if (!result)
+        result = box_of(asked, &copy);
+    return runtime_result(result ? result : copy_box(stream, &copy));
+}
+
+API Result cudaMemcpy3D(const struct Copy3DParameters *asked) {
+    Result result = cudaMemcpy3DAsync(asked, NULL);
+    return result ? result : runtime_result(synchronize());
+}
+
+/* Copies from and to variables of the program. */
+
+API Result cudaMemcpyToSymbolAsync(const void *symbol, u64 from, size_t bytes, size_t offset, int kind,
+                                   struct Stream *stream) {
+    u64 address;
+    Result result = start_runtime();
+    if (!result)
+        result = variable_of(symbol, &address, NULL);
+    return result ? runtime_result(result) : cudaMemcpyAsync(address + offset, from, bytes, kind, stream);
+}
+
+API Result cudaMemcpyToSymbol(const void *symbol, u64 from, size_t bytes, size_t offset, int kind) {
+    Result result = cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, NULL);
+    return result ? result : runtime_result(synchronize());
+}
+
+API Result cudaMemcpyFromSymbolAsync(u64 to, const void *symbol, size_t bytes, size_t offset, int kind,
+                                     struct Stream *stream) {
+    u64 address;
+    Result result = start_runtime();
+    if (!result)
+        result = variable_of(symbol, &address, NULL);
+    return result ? runtime_result(result) : cudaMemcpyAsync(to, address + offset, bytes, kind, stream);
+}
+
+API Result cudaMemcpyFromSymbol(u64 to, const void *symbol, size_t bytes, size_t offset, int kind) {
+    Result result = cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, NULL);
+    return result ? result : runtime_result(synchronize());
+}
+
+API Result cudaGetSymbolAddress(u64 *address, const void *symbol) {
+    Result result = start_runtime();
+    return runtime_result(result ? result : variable_of(symbol, address, NULL));
+}
+
+API Result cudaGetSymbolSize(size_t *bytes, const void *symbol) {
+    u64 address;
+    Result result = start_runtime();
+    return runtime_result(result ? result : variable_of(symbol, &address, bytes));
+}
+
+/* Fills. */
+
+Result cuMemsetD2D8Async(u64 to, size_t pitch, u8 value, size_t width, size_t height, struct Stream *stream);
+
+API Result cudaMemset2DAsync(u64 to, size_t pitch, int value, size_t width, size_t height, struct Stream *stream) {
+    Result result = start_runtime();
+    return runtime_result(result ? result : cuMemsetD2D8Async(to, pitch, (u8)value, width, height, stream));
+}
+
+API Result cudaMemset2D(u64 to, size_t pitch, int value, size_t width, size_t height) {
+    return cudaMemset2DAsync(to, pitch, value, width, height, NULL);
+}
+
+API Result cudaMemsetAsync(u64 to, int value, size_t bytes, struct Stream *stream) {
+    return cudaMemset2DAsync(to, 0, value, bytes, 1, stream);
+}
+
+API Result cudaMemset(u64 to, int value, size_t bytes) {
+    return cudaMemsetAsync(to, value, bytes, NULL);
+}
+
+API Result cudaMemset3DAsync(struct Pitched to, int value, struct Extent extent, struct Stream *stream) {
+    for (size_t z = 0; z < extent.depth; z++) {
+        Result result = cudaMemset2DAsync((u64)to.pointer + z * to.pitch * to.height, to.pitch, value, extent.width,
+                                          extent.height, stream);
+        if (result)
+            return result;
+    }
+    return SUCCESS;
+}
+
+API Result cudaMemset3D(struct Pitched to, int value, struct Extent extent) {
+    return cudaMemset3DAsync(to, value, extent, NULL);
+}
+
+/* Streams. */
+
+FORWARD(cudaStreamCreateWithFlags, cuStreamCreate, (struct Stream * *stream, u32 flags), (stream, flags))
+FORWARD(cudaStreamCreateWithPriority, cuStreamCreateWithPriority, (struct Stream * *stream, u32 flags, int priority),
+        (stream, flags, priority))
+FORWARD(cudaStreamDestroy, cuStreamDestroy_v2, (struct Stream * stream), (stream))
+FORWARD(cudaStreamSynchronize, cuStreamSynchronize, (struct Stream * stream), (stream))
+FORWARD(cudaStreamQuery, cuStreamQuery, (struct Stream * stream), (stream))
+FORWARD(cudaStreamWaitEvent, cuStreamWaitEvent, (struct Stream * stream, struct Event *event, u32 flags),
+        (stream, event, flags))
+FORWARD(cudaStreamGetFlags, cuStreamGetFlags, (struct Stream * stream, u32 *flags), (stream, flags))
+FORWARD(cudaStreamGetPriority, cuStreamGetPriority, (struct Stream * stream, int *priority), (stream, priority))
+FORWARD(cudaStreamGetId, cuStreamGetId, (struct Stream * stream, u64 *number), (stream, number))
+FORWARD(cudaStreamGetDevice, cuStreamGetDevice, (struct Stream * stream, int *device), (stream, device))
+FORWARD(cudaStreamGetAttribute, cuStreamGetAttribute, (struct Stream * stream, int attribute, void *value),
+        (stream, attribute, value))
+FORWARD(cudaStreamSetAttribute, cuStreamSetAttribute, (struct Stream * stream, int attribute, const void *value),
+        (stream, attribute, value))
+FORWARD(cudaStreamCopyAttributes, cuStreamCopyAttributes, (struct Stream * to, struct Stream *from), (to, from))
+FORWARD(cudaStreamAttachMemAsync, cuStreamAttachMemAsync,
+        (struct Stream * stream, u64 address, size_t bytes, u32 flags), (stream, address, bytes, flags))
+FORWARD(cudaLaunchHostFunc, cuLaunchHostFunc, (struct Stream * stream, void (*call)(void *), void *data),
+        (stream, call, data))
+FORWARD(cudaLaunchHostFunc_v2, cuLaunchHostFunc_v2,
+        (struct Stream * stream, void (*call)(void *), void *data, u32 mode), (stream, call, data, mode))
+FORWARD(cudaStreamAddCallback, cuStreamAddCallback,
+        (struct Stream * stream, void (*call)(struct Stream *, Result, void *), void *data, u32 flags),
+        (stream, call, data, flags))
+FORWARD(cudaStreamIsCapturing, cuStreamIsCapturing, (struct Stream * stream, int *status), (stream, status))
+FORWARD(cudaStreamBeginCapture, cuStreamBeginCapture_v2, (struct Stream * stream, int mode), (stream, mode))
+FORWARD(cudaStreamEndCapture, cuStreamEndCapture, (struct Stream * stream, struct Graph **graph), (stream, graph))
+FORWARD(cudaStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,
+        (struct Stream * stream, int *status, u64 *id, struct Graph **graph, const void **dependencies,
+         const void **edges, size_t *count),
+        (stream, status, id, graph, dependencies, edges, count))
+FORWARD(cudaStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2,
+        (struct Stream * stream, int *status, u64 *id, struct Graph **graph, const void **dependencies, size_t *count),
+        (stream, status, id, graph, dependencies, count))
+FORWARD(cudaThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int *mode), (mode))
+
+API Result cudaStreamGetCaptureInfo_v3(struct Stream *stream, int *status, u64 *id, struct Graph **graph,
+                                       const void **dependencies, const void **edges, size_t *count) {
+    return cudaStreamGetCaptureInfo(stream, status, id, graph, dependencies, edges, count);
+}
+
+API Result cudaStreamUpdateCaptureDependencies(void) {
+    return SUCCESS;
+}
+
+API Result cudaStreamCreate(struct Stream **stream) {
+    return cudaStreamCreateWithFlags(stream, 0);
+}
+
+/* Events. */
+
+FORWARD(cudaEventCreateWithFlags, cuEventCreate, (struct Event * *event, u32 flags), (event, flags))
+FORWARD(cudaEventRecord, cuEventRecord, (struct Event * event, struct Stream *stream), (event, stream))
+FORWARD(cudaEventRecordWithFlags, cuEventRecordWithFlags, (struct Event * event, struct Stream *stream, u32 flags),
+        (event, stream, flags))
+FORWARD(cudaEventQuery, cuEventQuery, (struct Event * event), (event))
+FORWARD(cudaEventSynchronize, cuEventSynchronize, (struct Event * event), (event))
+FORWARD(cudaEventDestroy, cuEventDestroy_v2, (struct Event * event), (event))
+FORWARD(cudaEventElapsedTime, cuEventElapsedTime, (float *milliseconds, struct Event *from, struct Event *to),
+        (milliseconds, from, to))
+
+API Result cudaEventElapsedTime_v2(float *milliseconds, struct Event *from, struct Event *to) {
+    return cudaEventElapsedTime(milliseconds, from, to);
+}
+
+API Result cudaEventCreate(struct Event **event) {
+    return cudaEventCreateWithFlags(event, 0);
+}

@@ -1,0 +1,261 @@
+/* Shared declarations of the stand-in driver and runtime.
+ *
+ * Types and numbers are those of CUDA's public interface (CUDA Driver API and Runtime API reference, 13.x), declared
+ * anew: no header of NVIDIA's is used. Handles are pointers to the structs below.
+ */
+#ifndef PTXGEN_STANDIN_H
+#define PTXGEN_STANDIN_H
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* All else is hidden, so that no name of ours replaces one of the program's. */
+#define API __attribute__((visibility("default")))
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+/* CUresult or cudaError_t: those that are used here have the same numbers in both. */
+typedef int Result;
+
+enum {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_INITIALIZED = 3,
+    INVALID_SYMBOL = 13, /* of the runtime alone */
+    INVALID_DEVICE_FUNCTION = 98, /* of the runtime alone */
+    NO_DEVICE = 100,
+    INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
+    INVALID_CONTEXT = 201,
+    NO_BINARY_FOR_GPU = 209,
+    INVALID_PTX = 218,
+    FILE_NOT_FOUND = 301,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    FIRST_STICKY = 700,
+    LAST_STICKY = 719,
+    NOT_SUPPORTED = 801,
+    CAPTURE_UNSUPPORTED = 900,
+};
+
+/* Messages to the emulator; ptxgen/driver/protocol.py has the same numbers. */
+enum Message {
+    HELLO = 1,
+    ALLOCATE = 2,
+    FREE = 3,
+    LOAD = 4,
+    UNLOAD = 5,
+    FUNCTION = 6,
+    VARIABLE = 7,
+    ENTRIES = 8,
+    LAUNCH = 9,
+    TENSORMAP = 10,
+    RANGE = 11,
+    NOTE = 12,
+};
+
+/* What an allocation is for; ptxgen/driver/protocol.py has the same numbers. */
+enum Kind { DEVICE_MEMORY = 0, PINNED_MEMORY = 1, MANAGED_MEMORY = 2, REGISTERED_MEMORY = 3, VARIABLE_MEMORY = 4 };
+
+struct Extent3 {
+    u32 x, y, z;
+};
+
+/* What HELLO returns. */
+struct Machine {
+    u64 base, limit;
+    u32 capability, multiprocessors, shared_per_multiprocessor, padding;
+};
+
+/* connection.c */
+extern struct Machine machine;
+extern Result sticky;
+Result connect_emulator(void);
+bool in_heap(const void *address);
+bool served(void);
+/* Sends one message in two parts and returns the status; `reply` (if given) must be freed. */
+Result request(enum Message message, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
+               void **reply, size_t *reply_bytes);
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+Result unsupported(const char *name);
+void print_later(const char *text, size_t bytes);
+void print_pending(void);
+
+/* memory.c */
+Result allocate(u64 bytes, enum Kind kind, u64 *address);
+Result release(u64 address);
+struct Range {
+    u64 address, bytes;
+    u32 kind, padding;
+};
+bool find_range(u64 address, struct Range *found);
+void know_range(u64 address, u64 bytes, enum Kind kind);
+struct Copy;
+struct Stream;
+Result copy_box(struct Stream *stream, const struct Copy *copy);
+
+/* stream.c: operations of streams */
+struct Function;
+struct Graph;
+struct Event;
+
+enum OperationKind { OP_EMPTY, OP_COPY, OP_FILL, OP_LAUNCH, OP_HOST, OP_GRAPH, OP_FREE };
+
+struct Copy {
+    char *to;
+    const char *from;
+    size_t to_pitch, from_pitch, to_slice, from_slice, width, height, depth;
+};
+
+struct Fill {
+    char *to;
+    size_t pitch, width, height; /* width in elements */
+    u32 value, element;
+};
+
+struct LaunchShape {
+    u32 function;
+    struct Extent3 grid, block, cluster;
+    u32 shared_bytes, flags;
+    u32 stream;
+};
+enum { COOPERATIVE = 1, PROGRAMMATIC = 2 };
+
+struct Kernel {
+    struct Function *function;
+    struct LaunchShape shape;
+    u8 *parameters; /* and behind them where in the program the launch is */
+    size_t site_bytes;
+};
+
+struct Host {
+    void (*call)(void *);
+    void *data;
+};
+
+struct Operation {
+    enum OperationKind kind;
+    union {
+        struct Copy copy;
+        struct Fill fill;
+        struct Kernel kernel;
+        struct Host host;
+        struct Graph *graph;
+        u64 address;
+    };
+};
+
+struct Stream {
+    u32 magic, id;
+    struct Graph *capture;
+    int flags, priority;
+};
+
+struct Event {
+    u32 magic;
+    struct Graph *capture;
+    bool recorded;
+    double milliseconds;
+};
+
+extern u64 device_nanoseconds;
+struct Graph *capture_of(struct Stream *stream);
+Result submit(struct Stream *stream, const struct Operation *operation);
+Result perform(const struct Operation *operation);
+Result synchronize(void);
+u32 stream_number(struct Stream *stream);
+
+/* graph.c */
+struct Node {
+    struct Graph *graph;
+    struct Operation operation;
+    struct Node **dependencies;
+    size_t dependency_count;
+    bool enabled;
+    size_t order; /* place in the graph */
+};
+struct Node *record(struct Graph *graph, const struct Operation *operation);
+struct Node *add_node(struct Graph *graph, struct Node *const *dependencies, size_t count,
+                      const struct Operation *operation);
+struct Graph *new_graph(void);
+Result run_graph(struct Graph *graph);
+
+/* module.c */
+enum { FUNCTION_ATTRIBUTES = 18 };
+struct Module;
+struct Function {
+    u32 magic, number;
+    struct Module *module;
+    char *name;
+    u32 parameter_count, parameter_bytes;
+    u32 *offsets, *sizes;
+    int attributes[FUNCTION_ATTRIBUTES];
+    struct Function *next;
+};
+bool is_function(const void *handle);
+Result load_module(const void *image, struct Module **made);
+Result find_function(struct Module *module, const char *name, struct Function **found);
+Result find_variable(struct Module *module, const char *name, u64 *address, size_t *bytes);
+Result prepare_launch(struct Function *function, struct Extent3 grid, struct Extent3 block, u32 shared_bytes,
+                      void **parameters, void **extra, struct Operation *made);
+
+/* Types of the public interface. */
+struct LaunchAttribute {
+    int id, padding;
+    union {
+        char bytes[64];
+        int flag;
+        struct Extent3 extent;
+    } value;
+};
+struct DriverLaunch {
+    u32 grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    struct Stream *stream;
+    struct LaunchAttribute *attributes;
+    u32 attribute_count;
+};
+Result launch_with_attributes(const struct DriverLaunch *launch, struct Function *function, void **parameters,
+                              void **extra);
+
+/* device.c */
+int device_attribute(int attribute);
+int resident_blocks(const struct Function *function, int block, size_t dynamic_bytes);
+
+/* lookup.c */
+const char *error_name(Result error, bool runtime);
+const char *error_text(Result error);
+struct DriverName {
+    const char *name;
+    int version;
+    void *function;
+    const char *exported;
+};
+struct RuntimeName {
+    const char *name;
+    void *function;
+};
+extern const struct DriverName driver_names[];
+extern const struct RuntimeName runtime_names[];
+void *driver_function(const char *name, int version, bool *known);
+void *runtime_function(const char *name);
+
+/* callsite.c */
+void call_site(char *site, size_t bytes);
+
+/* patch.c */
+void patch_new_objects(void);
+void *next_symbol(const char *name);
+
+/* An image in which PTX stands for a cubin: an ELF header, this mark, and the text. */
+#define PTX_MARK "//ptxgen-ptx\n"
+enum { PTX_HEADER_BYTES = 64 + sizeof PTX_MARK - 1 };
+void write_ptx_header(char *image, size_t text_bytes);
+
+#endif

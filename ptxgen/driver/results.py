@@ -1,0 +1,240 @@
+"""What the launches of a program have shown: printed as it comes, summed up at its end, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from ptxgen.device import Finding, LaunchReport
+from ptxgen.device.report import shortened
+from ptxgen.driver import sites
+from ptxgen.driver.names import demangled, readable, short_name
+from ptxgen.driver.options import Options
+from ptxgen.driver.protocol import LaunchRequest
+
+#: How messages name a line of the PTX, and the line of the program that it comes from.
+_LINE = re.compile(r"\bline (\d+)(?: \(([^()]+:\d+[^()]*)\))?")
+#: Characters of an instruction that are shown under a finding.
+_SHOWN_INSTRUCTION = 120
+#: Words before what `ptxgen exec` itself says.
+PREFIX = "ptxgen exec: "
+
+
+@dataclass
+class Launched:
+    """One launch and how it ended."""
+
+    number: int
+    kernel: str
+    status: str
+    findings: list[Finding] = field(default_factory=list)
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (1, 1, 1)
+    cluster: tuple[int, int, int] | None = None
+    stream: int = 0
+    process: int = 0
+    site: str = ""
+    instructions: int = 0
+    seconds: float = 0.0
+    message: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is a finding of severity error, or none ran at all."""
+        return self.status in ("refused", "deadlock", "fault", "incomplete") or any(
+            each.severity == "error" for each in self.findings
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, as JSON takes them."""
+        made: dict[str, Any] = {
+            "number": self.number,
+            "kernel": self.kernel,
+            "name": demangled(self.kernel),
+            "status": self.status,
+            "grid": self.grid,
+            "block": self.block,
+            "cluster": self.cluster,
+            "stream": self.stream,
+            "process": self.process,
+            "site": sites.describe(self.site, self.kernel),
+            "instructions": self.instructions,
+            "seconds": round(self.seconds, 6),
+            "findings": [each.to_json() for each in self.findings],
+        }
+        if self.message:
+            made["message"] = self.message
+        return made
+
+
+def _extent(extent: tuple[int, int, int]) -> str:
+    """`8` or `8x4` without trailing ones."""
+    parts = [*extent]
+    while len(parts) > 1 and parts[-1] == 1:
+        parts.pop()
+    return "x".join(map(str, parts))
+
+
+def _outcome(launched: Launched) -> str:
+    """`fault`, or `2 errors, 1 advice` of a launch that ran to its end."""
+    if launched.status not in ("ok", "findings"):
+        return launched.status
+    errors = sum(each.severity == "error" for each in launched.findings)
+    advice = len(launched.findings) - errors
+    parts = [f"{errors} error{'s' if errors > 1 else ''}"] if errors else []
+    return ", ".join([*parts, f"{advice} advice"] if advice else parts)
+
+
+class Results:
+    """The launches of a run. Equal findings of a kernel are printed once, and counted."""
+
+    def __init__(self, options: Options, out: TextIO | None = None) -> None:
+        self.options = options
+        self.launches: list[Launched] = []
+        self.notes: list[str] = []
+        self.exit_code: int | None = None
+        self._out = out if out is not None else sys.stderr
+        self._seen: Counter[tuple[str, str, str]] = Counter()
+
+    def say(self, text: str) -> None:
+        """Print a sentence of `ptxgen exec` itself."""
+        print(f"{PREFIX}{text}", file=self._out, flush=True)
+
+    def note(self, text: str) -> None:
+        """A sentence that is said once, however often it applies."""
+        if text not in self.notes:
+            self.notes.append(text)
+            self.say(text)
+
+    def add(self, request: LaunchRequest, kernel: str, report: LaunchReport, process: int) -> Launched:
+        """Keep a launch, and print what is new in it."""
+        made = self._make(request, kernel, report.status, process)
+        made.findings = list(report.findings)
+        made.instructions, made.seconds = report.instructions, report.seconds
+        new = [each for each in report.findings if self._is_new(kernel, each)]
+        if new or (report.status not in ("ok", "findings") and not report.findings):
+            self._print(made, new)
+        return made
+
+    def refuse(self, request: LaunchRequest, kernel: str, message: str, process: int) -> Launched:
+        """Keep a launch that did not begin."""
+        made = self._make(request, kernel, "refused", process)
+        made.message = message
+        if self._seen[kernel, "refused", message] == 0:
+            self.say(f"{self._title(made)} did not begin: {message}")
+        self._seen[kernel, "refused", message] += 1
+        return made
+
+    def _make(self, request: LaunchRequest, kernel: str, status: str, process: int) -> Launched:
+        made = Launched(
+            len(self.launches) + 1,
+            kernel,
+            status,
+            grid=request.grid,
+            block=request.block,
+            cluster=request.cluster,
+            stream=request.stream,
+            process=process,
+            site=request.site,
+        )
+        self.launches.append(made)
+        return made
+
+    def _is_new(self, kernel: str, finding: Finding) -> bool:
+        key = kernel, finding.code, finding.source or f"{finding.line} {finding.instruction}"
+        self._seen[key] += 1
+        return self._seen[key] == 1
+
+    def _title(self, launched: Launched) -> str:
+        cluster = f", cluster {_extent(launched.cluster)}" if launched.cluster else ""
+        site = sites.describe(launched.site, launched.kernel)
+        where = f", launched at {site}" if site else ""
+        shape = f"grid {_extent(launched.grid)}, block {_extent(launched.block)}{cluster}"
+        return f"launch {launched.number}, {short_name(launched.kernel)} ({shape}{where})"
+
+    def _print(self, launched: Launched, findings: list[Finding]) -> None:
+        self.say(f"{self._title(launched)}: {_outcome(launched)}")
+        for finding in findings:
+            for line in finding_lines(finding, self.options.verbose):
+                print(f"    {line}", file=self._out)
+        self._out.flush()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the findings alone make the run fail."""
+        if self.options.fail_on == "never":
+            return False
+        if self.options.fail_on == "advice":
+            return any(each.failed or each.findings for each in self.launches)
+        return any(each.failed for each in self.launches)
+
+    def summary(self) -> Iterator[str]:
+        """A line per kernel: launches, warp-instructions, time, findings by code."""
+        by_kernel: dict[str, list[Launched]] = {}
+        for each in self.launches:
+            by_kernel.setdefault(each.kernel, []).append(each)
+        if not by_kernel:
+            yield "no kernel was launched"
+            return
+        for kernel, launches in by_kernel.items():
+            codes = Counter((finding.severity, finding.code) for each in launches for finding in each.findings)
+            counts = ", ".join(f"{code} ×{count}" for (_, code), count in sorted(codes.items()))
+            others = Counter(each.status for each in launches if each.status not in ("ok", "findings"))
+            ended = "".join(f", {count} {status}" for status, count in others.items())
+            plural = "" if len(launches) == 1 else "es"
+            instructions = sum(each.instructions for each in launches)
+            seconds = sum(each.seconds for each in launches)
+            yield (
+                f"{short_name(kernel)}: {len(launches)} launch{plural}, {instructions} warp-instructions, "
+                f"{seconds:.2f} s{ended}; {counts or 'no findings'}"
+            )
+
+    def finish(self, exit_code: int) -> None:
+        """Print the summary and write the JSON file."""
+        self.exit_code = exit_code
+        if not self.options.quiet:
+            for line in self.summary():
+                self.say(line)
+        if self.options.json is not None:
+            text = json.dumps(self.to_json(), indent=1)
+            if str(self.options.json) == "-":
+                print(text)
+            else:
+                self.options.json.write_text(text + "\n", encoding="utf-8")
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as JSON takes it."""
+        return {
+            "exit_code": self.exit_code,
+            "target": self.options.target,
+            "schedule": self.options.schedule,
+            "seed": self.options.seed,
+            "notes": self.notes,
+            "launches": [each.to_json() for each in self.launches],
+        }
+
+
+def finding_lines(finding: Finding, verbose: bool) -> Iterator[str]:
+    """A finding for people who wrote its source: `k.py:12:5: error [code] message`, lines of the PTX left out."""
+    sources = {each.line: each.source for each in finding.accesses} | {finding.line: finding.source}
+
+    def located(match: re.Match[str]) -> str:
+        return match[2] or sources.get(int(match[1])) or match[0]
+
+    place = finding.source or ("" if finding.line is None else f"PTX line {finding.line}")
+    message = readable(_LINE.sub(located, finding.message) if finding.source else finding.message)
+    first, *rest = f"{place}{': ' if place else ''}{finding.severity} [{finding.code}] {message}".splitlines()
+    yield first
+    yield from (f"    {line}" for line in rest)
+    if finding.instruction:
+        yield f"    {shortened(finding.instruction, _SHOWN_INSTRUCTION)}"
+    if finding.consequences:
+        yield f"    {finding.consequences_line}"
+    if verbose:
+        for each in finding.consequences:
+            yield from (f"    + {line}" for line in finding_lines(each, verbose))

@@ -1,0 +1,163 @@
+"""Run a program on the emulator: its environment, its processes, and how they end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptxgen.driver import build
+from ptxgen.driver.options import Options
+from ptxgen.driver.stacks import STACKS
+
+if TYPE_CHECKING:
+    from ptxgen.driver.results import Results
+    from ptxgen.driver.server import Server
+
+#: Exit codes: a finding; not found or not executable, as shells say it; the time limit, as timeout(1) says it; Ctrl-C.
+FOUND, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, INTERRUPTED = 1, 126, 127, 124, 130
+#: Seconds that processes have to end after SIGTERM, and a program after the time limit.
+_GRACE, _LATE = 0.3, 2.0
+
+
+class ProgramError(RuntimeError):
+    """The program cannot be run; the message says why."""
+
+
+def run(command: Sequence[str], options: Options) -> Results:
+    """Run a program to its end; the results have the exit code. Raises ProgramError, BuildError."""
+    if sys.platform != "linux":
+        raise ProgramError("ptxgen exec runs on Linux: programs are started with a preloaded library")
+    program = shutil.which(command[0])
+    if program is None:
+        raise ProgramError(f"there is no program {command[0]!r}{_hint(command[0])}")
+    library = build.library_folder()
+    cache = build.cache_folder() / "exec" / options.target
+    folders = [cache / name for each in STACKS for name in each.ptx_folders]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ptxgen-exec-") as temporary, socket.socket(socket.AF_UNIX) as listening:
+        path = Path(temporary, "socket")
+        listening.bind(str(path))
+        listening.listen(64)
+        environment = program_environment(library, path, cache, options)
+        began = time.monotonic()
+        try:
+            child = subprocess.Popen([program, *command[1:]], env=environment)
+        except OSError as error:
+            raise ProgramError(f"cannot run {program}: {(error.strerror or str(error)).lower()}") from None
+        try:
+            # The program starts while the emulator is imported, which takes as long.
+            from ptxgen.driver.results import Results
+            from ptxgen.driver.server import Server
+
+            results = Results(options)
+            server = Server(options, listening, results, folders)
+            results.finish(_wait(child, server, options, began))
+        finally:
+            _end_processes(child, path)
+    return results
+
+
+def program_environment(library: Path, path: Path, cache: Path, options: Options) -> dict[str, str]:
+    """The variables of the program; those that the user has set are kept."""
+    made = dict(os.environ)
+    hooks: list[str] = []
+    for stack in STACKS:
+        for name, value in stack.environment(cache).items():
+            if name == "NVCC_APPEND_FLAGS":
+                made[name] = " ".join(filter(None, (made.get(name), value)))
+            else:
+                made.setdefault(name, value)
+        hooks += [f"{package}={module}" for package, module in stack.hooks]
+    python = Path(__file__).with_name("python")
+    made["PTXGEN_EXEC_SOCKET"] = str(path)
+    made["PTXGEN_EXEC_PTXAS"] = str(library / build.WRAPPER)
+    made["PTXGEN_EXEC_HOOKS"] = ";".join(hooks)
+    made["LD_PRELOAD"] = _joined(str(library / build.LIBRARY), made.get("LD_PRELOAD"))
+    made["LD_LIBRARY_PATH"] = _joined(str(library), made.get("LD_LIBRARY_PATH"))
+    made["PYTHONPATH"] = _joined(str(python), made.get("PYTHONPATH"))
+    # One GPU, whatever is in the machine.
+    made["CUDA_VISIBLE_DEVICES"] = "0"
+    made.update(options.environment)
+    return made
+
+
+def _joined(first: str, rest: str | None) -> str:
+    return f"{first}:{rest}" if rest else first
+
+
+def _wait(child: subprocess.Popen[bytes], server: Server, options: Options, began: float) -> int:
+    """The exit code of the whole: the program's if that is not 0, else 1 for findings."""
+    results = server.results
+    left = None
+    if options.timeout is not None:
+        server.deadline = began + options.timeout
+        left = max(server.deadline + _LATE - time.monotonic(), 0)
+    try:
+        code = child.wait(timeout=left)
+    except subprocess.TimeoutExpired:
+        during = f" while {server.running} ran" if server.running else ""
+        results.say(f"the program did not end within {options.timeout:g} s (--timeout){during}; it was ended")
+        return TIMED_OUT
+    except KeyboardInterrupt:
+        during = f" while {server.running} ran" if server.running else ""
+        results.say(f"interrupted{during}")
+        return INTERRUPTED
+    if code < 0:
+        results.say(f"the program was ended by {signal.Signals(-code).name}")
+        return 128 - code
+    return code or (FOUND if results.failed else 0)
+
+
+def _hint(name: str) -> str:
+    path = Path(name)
+    if path.is_file():
+        how = "python " if path.suffix == ".py" else "chmod +x, or an interpreter before "
+        return f"; {name} is a file that cannot be executed: try {how}{name}"
+    return ""
+
+
+# Processes.
+
+
+def _processes(path: Path) -> list[int]:
+    """All processes of the program: those with its socket in their environment."""
+    mark = f"PTXGEN_EXEC_SOCKET={path}".encode()
+    found: list[int] = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            try:
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:  # it has ended, or is another user's
+                continue
+    return found
+
+
+def _end_processes(child: subprocess.Popen[bytes], path: Path) -> None:
+    """End what the program has left running."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        left = _processes(path)
+        for process in left:
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                continue
+        end = time.monotonic() + _GRACE
+        while left and time.monotonic() < end:
+            child.poll()
+            left = _processes(path)
+            if left:
+                time.sleep(0.01)
+        if not left:
+            break
+    child.wait()

@@ -1,0 +1,295 @@
+"""The emulator's side of `ptxgen exec`: it answers the stand-in drivers of all processes of a program."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from ptxgen import limits
+from ptxgen.descriptors import DescriptorError, TensorMap
+from ptxgen.device import KernelArgumentError, LaunchError
+from ptxgen.driver import images, protocol
+from ptxgen.driver.device import ProgramDevice, status_of
+from ptxgen.driver.memory import SharedMemory
+from ptxgen.driver.modules import Function, Loaded
+from ptxgen.driver.names import short_name
+from ptxgen.driver.options import Options
+from ptxgen.driver.protocol import Kind, LaunchRequest, Message, RefusedError, Status
+from ptxgen.driver.results import Results
+from ptxgen.emulator.memory.faults import MemoryFault
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.schedule.watchdog import Progress
+
+#: Seconds of a launch after which its progress is printed, and between two such lines.
+_FIRST_PROGRESS, _EVERY = 2.0, 10.0
+#: Nanoseconds on the device that a launch, and a warp-instruction of it, are taken to last.
+_LAUNCH_NANOSECONDS, _INSTRUCTION_NANOSECONDS = 4000, 1
+
+
+class Server:
+    """Answers at a socket that listens.
+
+    `results` take what launches show; `folders` have PTX that compilers of the program keep.
+    """
+
+    def __init__(self, options: Options, listening: socket.socket, results: Results, folders: list[Path]) -> None:
+        self.options, self.results = options, results
+        self.memory = SharedMemory(options.memory)
+        self.device = ProgramDevice(options, self.memory)
+        self.device.on_progress = self._progress
+        self.folders = folders
+        self.deadline: float | None = None
+        self._image_device = images.Device.of(options.target)
+        self._modules: dict[int, Loaded] = {}
+        self._functions: list[Function] = []
+        self._numbers = 0
+        self._lock = threading.Lock()
+        self._running: LaunchRequest | None = None
+        self._began = self._told = 0.0
+        self._answers: dict[Message, Callable[[bytes, int], bytes]] = {
+            Message.ALLOCATE: self._allocate,
+            Message.FREE: self._free,
+            Message.LOAD: self._load,
+            Message.UNLOAD: self._unload,
+            Message.FUNCTION: self._function,
+            Message.VARIABLE: self._variable,
+            Message.ENTRIES: self._entries,
+            Message.LAUNCH: self._launch,
+            Message.TENSORMAP: self._tensormap,
+            Message.RANGE: self._range,
+            Message.NOTE: self._note,
+        }
+        self._socket = listening
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def running(self) -> str:
+        """The kernel that is being emulated, as a person knows it; empty if there is none."""
+        request = self._running
+        return short_name(self._functions[request.function].kernel.name) if request is not None else ""
+
+    # Connections.
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Answer one process until it ends."""
+        process = 0
+        try:
+            while True:
+                number, size = protocol.HEAD.unpack(_receive(connection, protocol.HEAD.size))
+                data = _receive(connection, size)
+                if number == Message.HELLO:
+                    (process,) = protocol.NUMBER.unpack(data)
+                    self._greet(connection)
+                    continue
+                status, answer = self._answer(Message(number), data, process)
+                connection.sendall(protocol.HEAD.pack(status, len(answer)) + answer)
+        except (EOFError, OSError):
+            connection.close()
+
+    def _greet(self, connection: socket.socket) -> None:
+        machine = protocol.MACHINE.pack(
+            HEAP_BASE,
+            self.memory.limit,
+            self._image_device.capability,
+            self.options.multiprocessors,
+            limits.shared_per_sm(self.options.target),
+            0,
+        )
+        connection.sendall(protocol.HEAD.pack(0, len(machine)) + machine)
+        socket.send_fds(connection, [b"h"], [self.memory.descriptor])
+
+    def _answer(self, message: Message, data: bytes, process: int) -> tuple[int, bytes]:
+        with self._lock:
+            try:
+                return Status.SUCCESS, self._answers[message](data, process)
+            except RefusedError as error:
+                if error.message:
+                    self.results.note(error.message)
+                return error.status, error.answer
+            except Exception as error:
+                traceback.print_exc(file=sys.stderr)
+                self.results.note(f"internal error, please report it: {type(error).__name__}: {error}")
+                return Status.LAUNCH_FAILED, b""
+
+    # Memory.
+
+    def _allocate(self, data: bytes, process: int) -> bytes:
+        size, kind, _ = protocol.ALLOCATION.unpack(data)
+        try:
+            self.memory.fits(size)
+            return protocol.ADDRESS.pack(self.memory.allocate_for_program(size, Kind(kind)))
+        except LaunchError:
+            raise RefusedError(
+                Status.OUT_OF_MEMORY,
+                f"an allocation of {size} bytes does not fit: the emulated GPU has {self.memory.limit} bytes "
+                "(--memory)",
+            ) from None
+
+    def _free(self, data: bytes, process: int) -> bytes:
+        (address,) = protocol.ADDRESS.unpack(data)
+        try:
+            self.memory.free(address)
+        except MemoryFault:
+            raise RefusedError(
+                Status.INVALID_VALUE, f"free of {address:#x}, where no allocation in use begins"
+            ) from None
+        return b""
+
+    def _range(self, data: bytes, process: int) -> bytes:
+        found = self.memory.find(*protocol.ADDRESS.unpack(data))
+        if found is None:
+            raise RefusedError(Status.NOT_FOUND)
+        return protocol.RANGE.pack(found.address, found.bytes, found.kind, 0)
+
+    # Modules.
+
+    def _load(self, data: bytes, process: int) -> bytes:
+        text = images.ptx_of(data, self._image_device, self.folders)
+        self._numbers += 1
+        self._modules[self._numbers] = Loaded.of(self._numbers, text, self.options.target, self.memory)
+        return protocol.NUMBER.pack(self._numbers)
+
+    def _unload(self, data: bytes, process: int) -> bytes:
+        (number,) = protocol.NUMBER.unpack(data)
+        module = self._modules.pop(number, None)
+        if module is not None:
+            module.unload()
+        return b""
+
+    def _module(self, data: bytes) -> tuple[Loaded, str]:
+        (number,) = protocol.NUMBER.unpack_from(data)
+        module = self._modules.get(number)
+        if module is None:
+            raise RefusedError(Status.INVALID_VALUE)
+        return module, data[protocol.NUMBER.size :].decode(errors="replace")
+
+    def _function(self, data: bytes, process: int) -> bytes:
+        module, name = self._module(data)
+        kernel = module.kernels.get(name)
+        if kernel is None:
+            raise RefusedError(Status.NOT_FOUND)
+        function = Function(len(self._functions), module, kernel)
+        self._functions.append(function)
+        return function.answer(self._image_device.capability)
+
+    def _variable(self, data: bytes, process: int) -> bytes:
+        module, name = self._module(data)
+        return protocol.VARIABLE.pack(*module.variable(name))
+
+    def _entries(self, data: bytes, process: int) -> bytes:
+        module, _ = self._module(data)
+        return b"".join(name.encode() + b"\0" for name in module.kernels)
+
+    # Launches.
+
+    def _launch(self, data: bytes, process: int) -> bytes:
+        (number,) = struct.unpack_from("<I", data)
+        function = self._functions[number]
+        request = LaunchRequest.read(data, function.parameter_bytes)
+        name = function.kernel.name
+        self._running, self._began = request, time.monotonic()
+        self._told = self._began + _FIRST_PROGRESS - _EVERY
+        self.device.checks = self._is_checked(name)
+        if self.deadline is not None:
+            self.device.timeout = max(self.deadline - time.monotonic(), 0.1)
+        try:
+            report = self.device.run(function, request)
+        except RefusedError as error:
+            self.results.refuse(request, name, error.message, process)
+            raise RefusedError(error.status) from None
+        except KernelArgumentError as error:
+            self.results.refuse(request, name, str(error), process)
+            raise RefusedError(Status.INVALID_VALUE) from None
+        finally:
+            self._running = None
+        self.results.add(request, name, report, process)
+        status = status_of(report)
+        nanoseconds = _LAUNCH_NANOSECONDS + report.instructions * _INSTRUCTION_NANOSECONDS
+        answer = protocol.LAUNCHED.pack(nanoseconds) + self.device.take_printed().encode()
+        if status != Status.SUCCESS:
+            raise RefusedError(status, answer=answer)  # the program still gets what was printed
+        return answer
+
+    def _is_checked(self, name: str) -> bool:
+        chosen = self.options.kernels
+        if chosen is not None and not (chosen.search(name) or chosen.search(short_name(name))):
+            return False
+        first, last = self.options.launches
+        count = 1 + sum(each.kernel == name for each in self.results.launches)
+        return first <= count and (last is None or count <= last)
+
+    def _progress(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._told >= _EVERY:
+            self._told = now
+            self.results.say(f"{self.running} is running: {progress}")
+
+    def _tensormap(self, data: bytes, process: int) -> bytes:
+        v = protocol.TENSORMAP.unpack(data)
+        dtype, rank, address = v[0], v[1], v[2]
+        dims, strides = v[3 : 3 + rank], v[8 : 8 + rank - 1]
+        box, steps = v[13 : 13 + rank], v[18 : 18 + rank]
+        interleave, swizzle, promotion, fill = v[23:27]
+        corners = rank - 2
+        lower, upper = v[27 : 27 + corners], v[32 : 32 + corners]
+        channels, pixels, mode = v[37], v[38], v[39]
+        try:
+            if mode:
+                made: TensorMap = TensorMap.im2col(
+                    dtype, address, dims, strides, lower, upper, channels, pixels, element_strides=steps,
+                    interleave=interleave, swizzle=swizzle, l2_promotion=promotion, oob_fill=fill,
+                )  # fmt: skip
+            else:
+                made = TensorMap.tiled(
+                    dtype, address, dims, strides, box, element_strides=steps, interleave=interleave,
+                    swizzle=swizzle, l2_promotion=promotion, oob_fill=fill,
+                )  # fmt: skip
+        except DescriptorError as error:
+            what = "cuTensorMapEncodeIm2col" if mode else "cuTensorMapEncodeTiled"
+            raise RefusedError(Status.INVALID_VALUE, f"{what}: {error}") from None
+        return made.encode()
+
+    # Words of the stand-in.
+
+    def _note(self, data: bytes, process: int) -> bytes:
+        word, _, rest = data.decode(errors="replace").partition(" ")
+        if word == "unsupported":
+            self.results.note(f"the program calls {rest}, which the emulated driver does not support")
+        elif word == "invalid-copy":
+            address, size = rest.split()
+            where = self.memory.describe(int(address, 16))
+            self.results.note(f"a copy or fill of {size} bytes at {address} exceeds its allocation: {where}")
+        elif word == "unpatched-runtime":
+            self.results.note(
+                f"{Path(rest).name} has a copy of NVIDIA's runtime without symbols, which cannot be replaced; link it "
+                "with -cudart shared, or without -s and strip"
+            )
+        else:
+            self.results.note(re.sub(r"\s+", " ", f"{word} {rest}"))
+        return b""
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    data = bytearray(size)
+    view, done = memoryview(data), 0
+    while done < size:
+        count = connection.recv_into(view[done:])
+        if not count:
+            raise EOFError
+        done += count
+    return bytes(data)

@@ -1,0 +1,9 @@
+"""CuPy: kernels of NVRTC are handed out as PTX (native/hooks.c); its memory pool hides overruns."""
+
+from ptxgen.driver.stacks.stack import Stack
+
+STACK = Stack(
+    "cupy",
+    environment=lambda folder: {"CUPY_CACHE_DIR": str(folder / "cupy"), "CUPY_CACHE_SAVE_CUDA_SOURCE": "1"},
+    hooks=(("cupy", "cupy_pool"),),
+)

@@ -1,0 +1,24 @@
+"""What `ptxgen exec` knows of a compiler or a library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def _nothing(folder: Path) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One compiler or library; `folder` is a cache of ptxgen's own for the target."""
+
+    name: str
+    #: Variables of the program, which those that the user has set replace.
+    environment: Callable[[Path], dict[str, str]] = _nothing
+    #: Folders of the cache where the compiler keeps PTX of what it loads as cubins.
+    ptx_folders: tuple[str, ...] = ()
+    #: Hooks in the program's Python: package or module -> module of `ptxgen_exec`.
+    hooks: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,71 @@
+"""The stand-in driver is compiled at first use."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ptxgen.driver import BuildError, build
+from tests.driver.programs import require_compiler
+
+
+def test_a_clear_sentence_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXGEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(BuildError, match="there is no C compiler; install one"):
+        build.library_folder()
+    monkeypatch.setenv("CC", "/bin/false")
+    with pytest.raises(BuildError, match="does not compile with /bin/false"):
+        build.library_folder()
+    assert not [each for each in (tmp_path / "driver").iterdir() if each.is_dir()]
+
+
+def test_warnings_are_errors(tmp_path: Path) -> None:
+    flags = [each for each in build._FLAGS if each != "-O2"]
+    command = [require_compiler(), *flags, "-O1", "-Werror", "-c", *map(str, sorted(build.NATIVE.glob("*.c")))]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_only_public_names_are_exported() -> None:
+    require_compiler()
+    library = build.library_folder() / build.LIBRARY
+    from elftools.elf.elffile import ELFFile
+
+    with library.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".dynsym")
+        assert table is not None
+        names = {
+            each.name
+            for each in table.iter_symbols()  # type: ignore[attr-defined]
+            if each["st_shndx"] != "SHN_UNDEF" and each["st_info"]["bind"] != "STB_LOCAL"
+        }
+    ours = {name for name in names if not name.startswith(("cu", "__cuda"))}
+    hooks = {"dlopen", "dlsym", "execve", "execv", "execvp", "execvpe", "posix_spawn", "posix_spawnp"}
+    assert ours == hooks | {"ptxgen_replace_function"}
+
+
+def test_a_second_user_finds_the_library_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_compiler()
+    monkeypatch.setenv("PTXGEN_CACHE_DIR", str(tmp_path))
+    folder = build.library_folder()
+    monkeypatch.setenv("CC", "/bin/false")
+    assert build.library_folder() == folder
+    assert sorted(os.listdir(tmp_path / "driver")) == [folder.name]
+    assert {"libcuda.so.1", "libcuda.so", "libcudart.so.12", "libcudart.so.13", "ptxgen-ptxas"} == set(
+        os.listdir(folder)
+    )
+
+
+def test_without_the_emulator_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_compiler()
+    monkeypatch.delenv("PTXGEN_EXEC_SOCKET", raising=False)
+    code = f"import ctypes; print(ctypes.CDLL({str(build.library_folder() / build.LIBRARY)!r}).cuInit(0))"
+    done = subprocess.run(["python3", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "100\n"
+    assert ctypes.sizeof(ctypes.c_void_p) == 8

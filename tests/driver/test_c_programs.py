@@ -1,0 +1,91 @@
+"""Programs of C under `ptxgen exec`, with the runtime's interface as CUDA 12 has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ptxgen.driver import ProgramError
+from tests.driver.programs import compile_c, execute
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("c")
+    return compile_c("registered.c", folder / "registered", folder)
+
+
+def runs(process: int) -> bool:
+    """Whether a process has not ended; its parent may not have asked how."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_kernel_and_the_properties_of_the_device(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program])
+    assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
+    (launch,) = ran.launches
+    assert (launch["kernel"], launch["status"], launch["findings"]) == ("increase", "ok", [])
+    assert (launch["grid"], launch["block"]) == ((1, 1, 1), (32, 1, 1))
+    assert "increase: 1 launch, " in ran.said
+
+
+def test_the_exit_code_is_that_of_the_program(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    assert execute(capfd, [program, "7"]).code == 7
+
+
+def test_two_processes_after_fork(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "fork"])
+    assert ran.code == 0, ran.said
+    assert len(ran.launches) == 2
+    assert len({each["process"] for each in ran.launches}) == 2
+
+
+def test_programs_that_do_not_exist(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match="there is no program"):
+        execute(capfd, ["./no-such-program"])
+    script = tmp_path / "script.py"
+    script.write_text("print(1)\n")
+    with pytest.raises(ProgramError, match="try python"):
+        execute(capfd, [script])
+
+
+def test_a_program_without_kernels(capfd: pytest.CaptureFixture[str]) -> None:
+    ran = execute(capfd, ["true"])
+    assert (ran.code, ran.launches) == (0, [])
+    assert "no kernel was launched" in ran.said
+
+
+def test_the_time_limit_ends_the_children_too(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "sleep"], timeout=1.0)
+    assert ran.code == 124
+    assert "did not end within 1 s (--timeout)" in ran.said
+    assert not runs(int(ran.output))
+
+
+def test_ctrl_c_ends_all_and_leaves_no_files(program: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "t")}
+    (tmp_path / "t").mkdir()
+    command = [sys.executable, "-m", "ptxgen", "exec", "--json", str(report), "--", str(program), "sleep"]
+    running = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert running.stdout is not None
+    child = int(running.stdout.readline())
+    time.sleep(2.0)  # the emulator is imported meanwhile
+    os.killpg(running.pid, 2)
+    _, said = running.communicate(timeout=20)
+    assert running.returncode == 130, said
+    assert "Traceback" not in said
+    assert not runs(child)
+    assert os.listdir(tmp_path / "t") == []
+    assert json.loads(report.read_text())["launches"] == []

@@ -1,0 +1,116 @@
+"""Programs of nvcc under `ptxgen exec`: what they print, what is found, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.driver.programs import SOURCES, compile_cuda, execute
+
+CU = SOURCES / "programs.cu"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_cuda(CU, tmp_path_factory.mktemp("nvcc") / "programs")
+
+
+def line_of(text: str) -> int:
+    """The line of the source that contains a text."""
+    return next(number for number, line in enumerate(CU.read_text().splitlines(), 1) if text in line)
+
+
+def test_a_right_program(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "scaled"])
+    assert ran.code == 0, ran.said
+    assert ran.output == "host speaks first\ndevice says 1000\nsm_90 with 8 multiprocessors\nPASS\n"
+    assert ran.launches[0]["site"] == "scaled"
+    assert "scale: 1 launch" in ran.said
+
+
+def test_the_shared_runtime(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    # NVIDIA's wheel has no libcudart.so, which -cudart shared links to.
+    options = ("-arch=sm_90a", "-cudart", "none", "-Xlinker", "-l:libcudart.so.13")
+    program = compile_cuda(CU, tmp_path / "programs", *options)
+    ran = execute(capfd, [program, "scaled"], target="sm_90a", multiprocessors=4)
+    assert ran.code == 0, ran.said
+    assert "with 4 multiprocessors" in ran.output
+    assert "version information" not in ran.said
+
+
+@pytest.mark.parametrize("what", ["no-race", "streams", "graphs", "managed", "cooperative", "clusters"])
+def test_programs_that_pass(capfd: pytest.CaptureFixture[str], program: Path, what: str) -> None:
+    ran = execute(capfd, [program, what])
+    if "no cooperative groups" in ran.output:
+        pytest.skip("nvcc has no cooperative groups without nvidia-cuda-cccl")
+    assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
+    assert ran.codes() == []
+
+
+def test_a_race_is_found_at_its_line_once(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "race"])
+    assert (ran.code, ran.output) == (1, "PASS\n")
+    assert ran.codes("reverse") == ["shared-race"] * 3
+    assert ran.sources()[0].startswith(f"programs.cu:{line_of('the race of')}:")
+    assert ran.said.count("error [shared-race]") == 1
+    assert "reverse::tile" in ran.said
+    assert "shared-race ×3" in ran.said
+
+
+def test_an_overrun_is_a_sticky_error(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "overrun"])
+    assert ran.code == 1
+    assert ran.output.splitlines()[0] == "cudaSuccess, cudaErrorIllegalAddress, cudaErrorIllegalAddress"
+    assert ran.codes() == ["out-of-bounds"]
+    assert f"programs.cu:{line_of('the overrun of')}:" in ran.said
+    assert "just past its end: allocation 1, 400 bytes" in ran.said
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "code"),
+    [
+        ("deadlock", "cudaErrorLaunchTimeout", "deadlock"),
+        ("freed", "cudaErrorIllegalAddress", "out-of-bounds"),
+        ("trapped", "cudaErrorLaunchFailure", "trap"),
+    ],
+)
+def test_kernels_that_do_not_end(
+    capfd: pytest.CaptureFixture[str], program: Path, what: str, error: str, code: str
+) -> None:
+    ran = execute(capfd, [program, what], timeout=60)
+    assert (ran.code, ran.output.splitlines()[0]) == (1, error), ran.said
+    assert ran.codes() == [code]
+
+
+def test_calls_that_fail(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "copy"])
+    assert ran.output.splitlines()[0] == "cudaErrorInvalidValue"
+    assert "a copy or fill of 32 bytes" in ran.said
+    assert "allocation 1, 16 bytes" in ran.said
+    ran = execute(capfd, [program, "textures"])
+    assert ran.output.splitlines()[0] == "cudaErrorNotSupported"
+    assert "cudaMallocArray, which the emulated driver does not support" in ran.said
+
+
+def test_a_crash_keeps_the_reports(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "crash"])
+    assert ran.code == 128 + 6
+    assert "the program was ended by SIGABRT" in ran.said
+    assert [each["status"] for each in ran.launches] == ["ok"]
+
+
+def test_machine_code_alone_is_refused(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = compile_cuda(CU, tmp_path / "programs", "-gencode", "arch=compute_90a,code=sm_90a")
+    ran = execute(capfd, [program, "scaled"])
+    assert ran.code != 0
+    assert "machine code and no PTX" in ran.said
+    assert "-gencode arch=compute_XX,code=compute_XX" in ran.said
+
+
+def test_checks_of_chosen_kernels_and_launches(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    import re
+
+    assert execute(capfd, [program, "race"], kernels=re.compile("scale")).codes() == []
+    assert execute(capfd, [program, "race"], launches=(2, 2)).codes() == ["shared-race"]
+    assert execute(capfd, [program, "race"], fail_on="never").code == 0

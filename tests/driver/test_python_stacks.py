@@ -1,0 +1,57 @@
+"""Python programs under `ptxgen exec`; each stack is skipped where its package is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.driver.programs import SOURCES, execute
+
+
+def program(name: str, *packages: str) -> list[str | Path]:
+    """The command of a script; the test is skipped unless its packages are installed."""
+    for package in packages:
+        if importlib.util.find_spec(package.split(".")[0]) is None:
+            pytest.skip(f"{package} is not installed")
+    return [sys.executable, SOURCES / name]
+
+
+def line_of(name: str, text: str) -> str:
+    """`name:line` of the line of a script that contains a text."""
+    lines = (SOURCES / name).read_text().splitlines()
+    return f"{name}:{next(number for number, line in enumerate(lines, 1) if text in line)}"
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_triton(capfd: pytest.CaptureFixture[str], target: str) -> None:
+    ran = execute(capfd, program("triton_kernels.py", "triton"), target=target)
+    assert ran.code == 0, ran.said
+    assert "PASS" in ran.output
+    assert [each["kernel"] for each in ran.launches] == ["softmax", "matmul"]
+
+
+def test_triton_without_a_mask(capfd: pytest.CaptureFixture[str]) -> None:
+    ran = execute(capfd, [*program("triton_kernels.py", "triton"), "overrun"])
+    assert ran.codes() == ["out-of-bounds"]
+    assert ran.sources()[0].startswith(line_of("triton_kernels.py", "no mask"))
+    assert "triton_kernels.py" in ran.launches[0]["site"]
+
+
+def test_numba(capfd: pytest.CaptureFixture[str]) -> None:
+    ran = execute(capfd, program("numba_kernels.py", "numba", "numba_cuda"))
+    assert (ran.code, ran.codes()) == (0, []), ran.said
+    ran = execute(capfd, [*program("numba_kernels.py", "numba", "numba_cuda"), "race"])
+    assert (ran.code, ran.codes()) == (1, ["shared-race"]), ran.said
+    assert ran.sources()[0].startswith(line_of("numba_kernels.py", "no barrier"))
+
+
+@pytest.mark.parametrize("code", ["cubin", "ptx"])
+def test_nvrtc(capfd: pytest.CaptureFixture[str], code: str) -> None:
+    ran = execute(capfd, [*program("nvrtc_kernel.py", "cuda.bindings"), code])
+    if "no NVRTC" in ran.output:
+        pytest.skip("nvidia-cuda-nvrtc is not installed")
+    assert (ran.code, ran.codes()) == (0, []), ran.said
+    assert "PASS" in ran.output
