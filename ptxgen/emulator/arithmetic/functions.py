@@ -14,66 +14,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic import special
-from ptxgen.emulator.arithmetic.exact import Doubles, fused
+from ptxgen.emulator.arithmetic.exact import Doubles, fused, round_odd, two_product, two_sum
 from ptxgen.emulator.arithmetic.formats import Format
 from ptxgen.emulator.arithmetic.single import Singles, add, multiply
 
 _LEAST, _LARGE = np.float32(2.0**-126), np.float32(2.0**126)
-_PER_TURN = np.array(1 / (2 * np.pi), np.float32)
+_UP, _QUARTER, _ONE = np.float32(2.0**24), np.float32(0.25), np.float32(1)
+_PER_TURN = np.float64(np.float32(1 / (2 * np.pi)))
 _MINUS_24 = np.array(-24, np.float32)
-_ONE, _HALF, _THREE_EIGHTHS = np.array(1.0), np.array(0.5), np.array(0.375)
+_LEAST_F64 = 2.0**-1022
 _NAN_F64 = np.uint64(0xFFF80000 << 32).view(np.float64)
 
 
-def _subnormal(a: Singles) -> Any:
-    """Which operands are subnormal or zero; None if there are none."""
-    small = np.abs(a) < _LEAST
-    return small if np.count_nonzero(small) else None
-
-
-def _scaled(function: Callable[[Singles], Singles], after: float) -> Callable[[Singles, bool], Singles]:
+def _scaled(
+    usual: Callable[[Singles], Singles], function: Callable[[Singles], Singles], after: float
+) -> Callable[[Singles, bool], Singles]:
     """A function of a subnormal a: that of a * 2**24, multiplied by `after`."""
 
     def compute(a: Singles, ftz: bool) -> Singles:
-        small = None if ftz else _subnormal(a)
-        if small is None:
+        result = usual(a)
+        if not special.any_unusual(result):
+            return result
+        if ftz:
             return function(a)
-        result = function(np.where(small, a * np.float32(2.0**24), a))
+        small = np.abs(a) < _LEAST
+        result = function(np.where(small, a * _UP, a))
         return np.where(small, multiply(result, np.array(after, np.float32)), result)
 
     return compute
 
 
-root = _scaled(special.root, 2.0**-12)
-reciprocal_root = _scaled(special.reciprocal_root, 2.0**12)
+root = _scaled(special.usual_root, special.root, 2.0**-12)
+reciprocal_root = _scaled(special.usual_reciprocal_root, special.reciprocal_root, 2.0**12)
 
 
 def reciprocal(a: Singles, ftz: bool) -> Singles:
     """1 / a. Without .ftz, operands above 2**126 and subnormal ones are scaled, and so are their results."""
+    result = special.usual_reciprocal(a)
+    if not special.any_unusual(result):
+        return result
     if ftz:
         return special.reciprocal(a)
     magnitude = np.abs(a)
-    small, large = magnitude < _LEAST, magnitude > _LARGE
-    if not np.count_nonzero(small | large):
-        return special.reciprocal(a)
-    scale = np.where(small, np.float32(2.0**24), np.where(large, np.float32(0.25), np.float32(1)))
+    scale = np.where(magnitude < _LEAST, _UP, np.where(magnitude > _LARGE, _QUARTER, _ONE))
     return multiply(special.reciprocal(a * scale), scale)
 
 
 def logarithm(a: Singles, ftz: bool) -> Singles:
     """The logarithm to the base 2; of a subnormal a, that of a * 2**24, less 24."""
-    small = None if ftz else _subnormal(a)
-    if small is None:
+    result = special.usual_logarithm(a)
+    if not special.any_unusual(result):
+        return result
+    if ftz:
         return special.logarithm(a)
-    result = special.logarithm(np.where(small, a * np.float32(2.0**24), a))
+    small = np.abs(a) < _LEAST
+    result = special.logarithm(np.where(small, a * _UP, a))
     return np.where(small, add(result, _MINUS_24), result)
 
 
 def power(a: Singles, ftz: bool) -> Singles:
     """2 to the power a; without .ftz, the square of that of a / 2 where the result may be subnormal."""
+    result = special.power(a)
+    if ftz or np.count_nonzero(result) == result.size:
+        return result
     low = a < np.float32(-126)
-    if ftz or not np.count_nonzero(low):
-        return special.power(a)
     result = special.power(np.where(low, a * np.float32(0.5), a))
     return np.where(low, multiply(result, result), result)
 
@@ -83,8 +87,12 @@ def hyperbolic_tangent(a: Singles, ftz: bool) -> Singles:
 
 
 def turns(angle: Singles) -> Singles:
-    """An angle in turns: multiplied by 1 / (2 pi) as .f32, rounding towards zero, with and without .ftz."""
-    return multiply(np.asarray(angle, np.float32), _PER_TURN, "rz")
+    """An angle in turns: multiplied by 1 / (2 pi) as .f32, rounding towards zero, with and without .ftz.
+
+    Products below the normal range are too small to count: how they are rounded does not matter.
+    """
+    product = np.multiply(angle, _PER_TURN, dtype=np.float64)
+    return special.cut_off(product)
 
 
 def sine(a: Singles, ftz: bool) -> Singles:
@@ -114,16 +122,14 @@ def divide_full(a: Singles, b: Singles, ftz: bool) -> Singles:
 
 
 def _quotient(a: Singles, b: Singles, ftz: bool, large: bool) -> Singles:
-    a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
-    magnitude = np.abs(b)
-    scale = None
-    if large and np.count_nonzero(magnitude > _LARGE):
-        scale = np.where(magnitude > _LARGE, np.float32(0.25), np.float32(1))
-    if not ftz and np.count_nonzero(magnitude < _LEAST):
-        scale = np.where(magnitude < _LEAST, np.float32(2.0**24), np.float32(1) if scale is None else scale)
-    if scale is not None:
-        a, b = multiply(a, scale, "rn", ftz), multiply(b, scale, "rn", ftz)
-    return multiply(special.reciprocal(b), a, "rn", ftz)
+    result = special.usual_reciprocal(b)
+    if special.any_unusual(result):
+        magnitude = np.abs(b)
+        scale = np.where(large & (magnitude > _LARGE), _QUARTER, _ONE)
+        if not ftz:
+            scale = np.where(magnitude < _LEAST, _UP, scale)
+        a, result = multiply(a, scale, "rn", ftz), special.reciprocal(multiply(b, scale, "rn", ftz))
+    return multiply(result, a, "rn", ftz)
 
 
 def upper_half(function: Callable[[special.Words], special.Words], a: Doubles) -> Doubles:
@@ -139,16 +145,41 @@ def reciprocal_root_f64(a: Doubles) -> Doubles:
     subnormal, are taken between 1 and 4 by a power of 4: nothing else depends on the exponent.
     """
     a = np.asarray(a)
-    plain = (a > 0) & (a < np.inf)
-    x = np.where(plain, a, 1.0)
-    mantissa, exponent = np.frexp(x)
-    half = np.where(x < 2.0**1020, (exponent - 1) >> 1, 0)
-    x = np.where(x < 2.0**1020, np.ldexp(mantissa, exponent - 2 * half), x)
+    plain = (a >= _LEAST_F64) & (a < 2.0**1020)
+    words = np.where(plain, a, 1.0).view(np.int64)
+    half = ((words >> 52) - 1023) >> 1
+    result = _refined((words - (half << 53)).view(np.float64)) * ((1023 - half) << 52).view(np.float64)
+    if np.count_nonzero(plain) == plain.size:
+        return result
+    other = np.where(a == 0, np.copysign(np.inf, a), np.where(a < 0, _NAN_F64, np.where(a == np.inf, 0.0, a + a)))
+    small, large = (a < _LEAST_F64) & (a > 0), (a >= 2.0**1020) & (a < np.inf)
+    if np.count_nonzero(small):
+        other = np.where(small, reciprocal_root_f64(np.where(small, a * 2.0**54, 1.0)) * 2.0**27, other)
+    if np.count_nonzero(large):
+        other = np.array(other)
+        other[large] = _refined_large(a[large])
+    return np.where(plain, result, other)
+
+
+def _refined(x: Doubles) -> Doubles:
+    """1 / the square root of x between 1 and 4. Of the sums, all but the last are exact before they are rounded."""
     guess = upper_half(special.upper_reciprocal_root, x)
-    missing = fused(x, -(guess * guess), _ONE, "rn")
-    better = fused(fused(missing, _THREE_EIGHTHS, _HALF, "rn"), guess * missing, guess, "rn")
-    unusual = np.where(a == 0, np.copysign(np.inf, a), np.where(a < 0, _NAN_F64, np.where(a == np.inf, 0.0, a + a)))
-    return np.where(plain, np.ldexp(better, -half), unusual)
+    product, low = two_product(x, guess * guess)  # the square has 42 bits
+    missing = (1 - product) - low
+    product, low = two_sum(missing * 0.25, missing * 0.125)
+    total, error = two_sum(np.array(0.5), product)
+    factor = total + (error + low)
+    product, low = two_product(factor, guess * missing)
+    total, error = two_sum(guess, product)
+    return total + round_odd(*two_sum(error, low))
+
+
+def _refined_large(x: Doubles) -> Doubles:
+    """The same for any x."""
+    guess = upper_half(special.upper_reciprocal_root, x)
+    missing = fused(x, -(guess * guess), np.array(1.0), "rn")
+    factor = fused(missing, np.array(0.375), np.array(0.5), "rn")
+    return fused(factor, guess * missing, guess, "rn")
 
 
 def of_half(function: Callable[[Singles], Singles], word: Any, format: Format) -> NDArray[np.uint16]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
+Doubles = NDArray[np.float64]
 
 #: Bits of the operand of the squarer.
 SQUARED = 17
@@ -77,8 +78,9 @@ def truncated_square(x: Any) -> Any:
 
 
 @cache
-def _squares() -> NDArray[np.uint16]:
-    return truncated_square(np.arange(1 << SQUARED)).astype(np.uint16)
+def squares(rest: int) -> Doubles:
+    """The truncated square of each x of `rest` bits."""
+    return truncated_square(np.arange(1 << rest) << (SQUARED - rest)).astype(np.float64)
 
 
 @cache
@@ -97,33 +99,36 @@ def _rows() -> Iterator[tuple[str, int, int, int]]:
 
 
 @dataclass(frozen=True)
-class Table:
-    """One function's segments, scaled so that V counts units of 2**-places."""
+class Rows:
+    """Segments in the order of the leading bits of a word, so that a shift finds them.
 
-    layout: Layout
-    places: int
+    Each coefficient is multiplied by the scale of its row: a power of two for the exponent of the result, and its sign.
+    """
 
-    @cached_property
-    def _scaled(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        layout = self.layout
-        c0, c1, c2 = coefficients()[layout.name].T
-        unit = 2.0 ** (self.places - layout.fraction)
-        return ((c0 << layout.shift) + layout.bias) * unit, c1 * unit, c2 * unit
+    c0: Doubles
+    c1: Doubles
+    c2: Doubles
+    #: Bits of x.
+    rest: int
 
-    def at(self, fraction: Integers) -> Any:
-        """V of a fraction of index + rest bits."""
-        rest = self.layout.rest
-        return self.segment(fraction >> rest, fraction & ((1 << rest) - 1))
+    def at(self, words: Integers) -> Any:
+        """V of words whose leading bits are an index of a row, and whose last bits are x."""
+        return self.segment(words >> self.rest, words & ((1 << self.rest) - 1))
 
     def segment(self, index: Integers, x: Integers) -> Any:
-        """V of the offset x in a segment."""
-        c0, c1, c2 = self._scaled
-        square = _squares().take(x << (SQUARED - self.layout.rest))
-        return c0.take(index) + c1.take(index) * x + c2.take(index) * square
+        """V of the offset x in the segments of some rows."""
+        total = self.c1.take(index)
+        total *= x.astype(np.float64)
+        total += self.c0.take(index)
+        bent = self.c2.take(index)
+        bent *= squares(self.rest).take(x)
+        total += bent
+        return total
 
 
-@cache
-def table(name: str, places: int | None = None) -> Table:
-    """A function's table; V counts units of 2**-places, by default of its own last place."""
+def rows(name: str, segments: Integers | None = None, scale: Any = 1.0) -> Rows:
+    """Rows of a function's segments, by default each once; V counts units of 1 / scale."""
     layout = LAYOUTS[name]
-    return Table(layout, layout.fraction if places is None else places)
+    c0, c1, c2 = (coefficients()[name] if segments is None else coefficients()[name][segments]).T
+    unit = np.asarray(scale, np.float64) * 2.0**-layout.fraction
+    return Rows(((c0 << layout.shift) + layout.bias) * unit, c1 * unit, c2 * unit, layout.rest)
