@@ -121,6 +121,8 @@ class Finding:
     consequences: tuple[Finding, ...] = ()
     also_lines: tuple[int, ...] = ()
     also_warps: int = 0
+    #: The order of an exploration that shows it; empty outside explorations.
+    order: str = ""
 
     @property
     def message(self) -> str:
@@ -168,6 +170,8 @@ class Finding:
         lines = f"{place}{self.severity} [{self.code}] {self.message}".splitlines()
         if self.instruction:
             lines.append(shortened(self.instruction, _SHOWN_INSTRUCTION))
+        if self.order:
+            lines.append(f"order: {self.order}")
         if self.consequences:
             lines.append(self.consequences_line)
         return "\n    ".join(lines)
@@ -233,6 +237,8 @@ class LaunchReport:
     device: str = ""
     stale_values: list[StaleValue] = field(default_factory=list)
     unused_accepts: list[Accept] = field(default_factory=list)
+    #: What an exploration has tried, and what is left; empty outside explorations.
+    explored: str = ""
 
     @property
     def all_findings(self) -> list[Finding]:
@@ -270,7 +276,7 @@ class LaunchReport:
             if count:
                 facts.append(f"{count} {severity if count == 1 else plural}")
         head = f"{what + ': ' if what else ''}{self.status} ({', '.join(facts)})"
-        lines = [head]
+        lines = [head, *([f"explored: {self.explored}"] if self.explored else [])]
         for finding in self.findings:
             lines.append(str(finding))
             if consequences:

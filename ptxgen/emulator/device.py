@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -39,6 +40,10 @@ from ptxgen.emulator.checks.observers import checks_of, watchers
 from ptxgen.emulator.checks.registry import launches
 from ptxgen.emulator.checks.uninitialized.rerun import Rerun, judge, snapshot
 from ptxgen.emulator.engines.timeline import Schedule, Timeline
+from ptxgen.emulator.explore import Exploration, explore
+from ptxgen.emulator.explore.delays import Point
+from ptxgen.emulator.explore.one_order import OneOrder
+from ptxgen.emulator.explore.orders import OrderOfAccesses
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.load.source_lines import SourceLines
@@ -318,8 +323,63 @@ class Emulator:
             for scheduler, status in zip(grids.begun, statuses, strict=False):
                 scheduler.machine.findings.settle({}, failed=status not in ("ok", "findings"))
         seconds = time.perf_counter() - began
+        for scheduler in grids.begun:
+            self._print("".join(scheduler.machine.printed))
         reports = [self._report(*each, seconds) for each in zip(launches, grids.begun, statuses, strict=False)]
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
+
+    def explore(
+        self,
+        kernel: Kernel,
+        grid: Extent,
+        block: Extent,
+        args: Sequence[object],
+        *,
+        cluster: Extent | None = None,
+        shared_bytes: int = 0,
+        cooperative: bool = False,
+        seconds: float | None = None,
+    ) -> Exploration:
+        """Launch a kernel in every order that holding one warp at one point makes, each from the same memory.
+
+        A point is the moment before a release, an arrival, a wait, a strong access, an atomic or the issue of
+        asynchronous work; the warp is held until nothing else can proceed. Memory keeps what the first order leaves.
+        After `seconds` (None: no limit) the rest is counted, not tried. Raises what `launch` raises.
+        """
+        launch = Launch(kernel, grid, block, args, cluster, shared_bytes, cooperative)
+        shape, refused = with_directives(kernel, launch.shape)
+        refused = refusals(kernel) + refused
+        parameters = self._pack(launch)
+        if refused:
+            report = LaunchReport("fault", refused, kernel=kernel.name, device=self.name)
+            return Exploration(report, refused, status="fault")
+        self._load(kernel)
+        if cooperative and self._workspace is None:
+            self._workspace = self.array(np.zeros(_WORKSPACE_BYTES, np.uint8))
+        before = self.memory.copy()
+        used = False
+
+        def run(schedule: Schedule, held: Point | None) -> OneOrder:
+            nonlocal used
+            memory, used = (before.copy() if used else self.memory), True
+            device = copy(self)
+            device.schedule = schedule
+            accesses = OrderOfAccesses()
+            begin = partial(
+                device._begin, launch, shape, parameters, explored=True, held=held, watching_too=(accesses,)
+            )
+            scheduler = begin(memory)
+            status = scheduler.run()
+            if memory is self.memory:
+                self._print("".join(scheduler.machine.printed))
+            if self.checks:
+                if status in ("ok", "findings"):
+                    status = judge(Rerun(scheduler, before, begin))
+                else:
+                    scheduler.machine.findings.settle({}, failed=True)
+            return OneOrder(device._report(launch, scheduler, status, 0.0), scheduler, accesses)
+
+        return explore(run, seconds, self.progress)
 
     def _pack(self, launch: Launch) -> bytes:
         for index, value in enumerate(launch.args):
@@ -338,6 +398,10 @@ class Emulator:
         memory: GlobalMemory | None = None,
         perturbation: Perturbation | None = None,
         checks: bool = True,
+        *,
+        explored: bool = False,
+        held: Point | None = None,
+        watching_too: Sequence[Observer] = (),
     ) -> Scheduler:
         """A kernel on a machine of its own, of which nothing has run yet, or for a rerun on a copy of global memory.
 
@@ -348,7 +412,7 @@ class Emulator:
             if isinstance(value, EmulatedArray | TensorMap):
                 self.memory.name(value.address, info.name, rename=isinstance(value, EmulatedArray))
         target = parse_target(kernel.module.target or self.target)
-        program = Program.of(kernel, self._hardware(kernel))
+        program = Program.of(kernel, self._hardware(kernel), divided=explored)
         image = self._load(kernel)
         config = MachineConfig(
             shape=shape,
@@ -375,7 +439,7 @@ class Emulator:
         checks = self.checks and checks
         timeline = Timeline(self.schedule, self.seed)
         machine = Machine(config, memory or self.memory, timeline, Findings(checks), perturbation)
-        observers = [] if perturbation is not None else list(self.observers)
+        observers = [] if perturbation is not None else [*self.observers, *watching_too]
         if checks:
             observers[:0] = checks_of(machine, advice=self.advice if perturbation is None else None)
         machine.observe(observers)
@@ -391,9 +455,10 @@ class Emulator:
             )
         watching = watchers(machine, program) if checks else []
         if perturbation is not None:
-            return Scheduler(machine, program, None, Watchdog(self.max_steps), watching)
+            return Scheduler(machine, program, None, Watchdog(self.max_steps), watching, held, explored=explored)
         watchdog = Watchdog(self.max_steps, self.timeout, self.heartbeat)
-        return Scheduler(machine, program, self.progress, watchdog, watching)
+        progress = None if explored else self.progress
+        return Scheduler(machine, program, progress, watchdog, watching, held, explored=explored)
 
     def _slots(self, shape: LaunchShape, shared_end: int) -> int:
         """How many CTAs run at a time: one on each multiprocessor, or all of a cooperative grid. Raises LaunchError."""
@@ -435,7 +500,6 @@ class Emulator:
         machine = scheduler.machine
         if status is not None:
             machine.events.launch_ends(status)
-        self._print("".join(machine.printed))
         if status is None:
             machine.findings.report(launches.NOT_RUN, None, summary=_NOT_RUN, rule="", ends=True)
         findings = machine.findings.list()

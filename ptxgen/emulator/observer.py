@@ -46,6 +46,8 @@ class MachineView(Protocol):
     warps_per_cta: int
     #: The CTA slot of each warp.
     cta_slot: NDArray[np.int64]
+    #: %ctaid, linear, by CTA slot.
+    cta_number: NDArray[np.int64]
     memory: GlobalMemory
     shared: SharedMemory
     tensor: TensorMemory

@@ -9,11 +9,13 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ptxgen.device import Launch, LaunchReport
 from ptxgen.emulator import Emulator
+from ptxgen.emulator.explore import Exploration
 from ptxgen.gpu import Gpu
 
 _launches: dict[str, list[tuple[str, list[str]]]] = {}
@@ -32,8 +34,20 @@ def _watch(device: type[Emulator] | type[Gpu]) -> None:
     device.launch_overlapping = recorded  # type: ignore[method-assign]
 
 
+def _watch_explorations() -> None:
+    explore = Emulator.explore
+
+    def recorded(self: Emulator, *launch: Any, **more: Any) -> Exploration:
+        made = explore(self, *launch, **more)
+        _launches.setdefault(_current[0], []).append((made.status, [each.code for each in made.findings]))
+        return made
+
+    Emulator.explore = recorded  # type: ignore[method-assign]
+
+
 _watch(Emulator)
 _watch(Gpu)
+_watch_explorations()
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

@@ -6,6 +6,7 @@ Plain text: typer's own pages take a second of imports more than all the rest of
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -55,7 +56,25 @@ def _write_examples(name: str | None, formatter: Any) -> None:
                 formatter.write(f"  {command}\n")  # whole, to be copied
 
 
+#: Options whose value may be left out, and what it then is.
+_OPTIONAL_VALUES = {"--explore": "60"}
+
+
+def _completed(arguments: list[str]) -> list[str]:
+    """The words of a command line, with the values of options that may lack them."""
+    made: list[str] = []
+    for number, word in enumerate(arguments, 1):
+        made.append(word)
+        following = arguments[number] if number < len(arguments) else ""
+        if word in _OPTIONAL_VALUES and not re.fullmatch(r"-?[\d.]+(e-?\d+)?", following):
+            made.append(_OPTIONAL_VALUES[word])
+    return made
+
+
 class _Command(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _completed(args))
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _narrow(formatter)
         super().format_help(ctx, formatter)

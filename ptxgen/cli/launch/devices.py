@@ -26,11 +26,27 @@ def open_device(
     advice: float | None = None,
     accept: Sequence[Accept] = (),
     timeout: float | None = None,
+    explore: float | None = None,
 ) -> Device:
-    """The emulator or the GPU. Raises GpuNotFoundError, and InputError for a GPU that cannot run the target."""
+    """The emulator, one that explores for `explore` seconds if they are given, or the GPU.
+
+    Raises GpuNotFoundError, and InputError for a GPU that cannot run the target.
+    """
     if device == "emulator":
         from ptxgen.emulator import Emulator
 
+        if explore is not None:
+            from ptxgen.emulator.exploring import ExploringEmulator
+
+            return ExploringEmulator(
+                target,
+                explore,
+                seed=seed,
+                advice=advice,
+                progress=steps.advance if steps is not None else None,
+                timeout=timeout,
+                accept=accept,
+            )
         return Emulator(
             target=target,
             schedule=schedule,

@@ -48,6 +48,8 @@ class Options:
     outputs: Mapping[str, str]
     timeout: float | None
     verbose: bool = False
+    #: Seconds of an exploration; None: one launch.
+    explore: float | None = None
 
 
 class Runnable(Protocol):
@@ -150,7 +152,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     else:
         made = devices.open_device(
             options.device, given.path, given.target, schedule, options.seed, advice=options.advice,
-            accept=options.accept, timeout=options.timeout,
+            accept=options.accept, timeout=options.timeout, explore=options.explore,
         )  # fmt: skip
         inspection.observe(made, {})
         result = given.run(made)
@@ -206,6 +208,7 @@ def _json(
         "schedule": schedule,
         "schedules_tried": len(found.tried) if found else 1,
         "schedules": found.json() if found else None,
+        "explored": result.launch.explored or None,
         "wrong": result.wrong,
         "outputs": arrays,
         "instructions": result.launch.instructions,

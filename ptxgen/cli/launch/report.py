@@ -102,6 +102,7 @@ class RunReport:
             ("ptxas", self._assembled()),
             ("launch", self._launched()),
             *([("schedules", self.search.summary)] if self.search else []),
+            *([("explored", self.result.launch.explored)] if self.result.launch.explored else []),
             *self._compared(),
             ("time", self._times()),
         ]
@@ -185,7 +186,7 @@ class RunReport:
         if launch.instructions:
             words.append(f", {launch.instructions:_} warp-instructions".replace("_", " "))
         if self.schedule:
-            words.append(f", {self.schedule} schedule")
+            words.append(f", {self.schedule} schedule" if self.schedule != "explored" else ", in the first order")
         if advice:
             words.append(f", {advice} piece{'s' * (advice > 1)} of advice", style="yellow")
         return words
@@ -223,6 +224,8 @@ class RunReport:
                 first, *rest = each.message.splitlines()
                 shown.append(Text.assemble(place, (f"{name}: ", style), first))
                 shown.extend(Text(f"    {line}") for line in rest)
+                if each.finding is not None and each.finding.order:
+                    shown.append(Text(f"    order: {each.finding.order}"))
                 shown.extend(self._consequences(each.finding))
                 context = excerpt(text, each.shown, around=2 if len(each.shown) == 1 else 1, width=width)
                 for line in () if context == previous else context:
@@ -296,6 +299,7 @@ class RunReport:
             "schedule": self.schedule,
             "schedules_tried": len(self.search.tried) if self.search else None,
             "schedules": self.search.json() if self.search else None,
+            "explored": result.launch.explored or None,
             "ptx_file": self.edited,
             "grid": problem.grid,
             "block": problem.block,

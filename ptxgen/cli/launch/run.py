@@ -80,6 +80,16 @@ def run(
             show_default=False,
         ),
     ] = None,
+    explore: Annotated[
+        float | None,
+        typer.Option(
+            "--explore",
+            metavar="[SECONDS]",
+            help="Try systematically: hold one warp or CTA at a time at each point where order matters, and compare "
+            "the results of all orders. Default: 60 seconds.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Jobs = None,
     dask: DaskAddress = None,
     advice: Annotated[
@@ -219,6 +229,13 @@ def run(
         raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")
     if schedules and schedule != "eager":
         raise InputError("--schedules tries eager, late and random in turn; leave out --schedule")
+    if explore is not None and not explore > 0:
+        raise InputError(f"--explore must be more than 0 seconds, not {explore:g}")
+    if explore is not None and device != "emulator":
+        raise InputError("--explore is for the emulator: a GPU decides for itself who comes first")
+    if explore is not None and (schedules or schedule != "eager"):
+        given = "--schedules" if schedules else "--schedule"
+        raise InputError(f"--explore tries its own orders, with late and with eager completion; leave out {given}")
     if not schedules and (jobs is not None or dask is not None):
         raise InputError("--jobs and --dask are for --schedules: one run is one process")
     if advice is not None and device != "emulator":
@@ -263,7 +280,7 @@ def run(
                 raise InputError(f"--whole-range is for shipped kernels: {kernel} has inputs of its own")
             files = parse_outputs(outputs)
             options = Options(
-                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, files, timeout, verbose
+                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, files, timeout, verbose, explore
             )
             return run_file(own_launch.runnable(kernel, seed), options, inspection)
         ptx = kernel
@@ -312,7 +329,9 @@ def run(
     else:
         with steps() as progress:
             progress.begin("starting the device")
-            made = devices.open_device(device, kernel, plan.target, chosen, seed, progress, advice, accepted, timeout)
+            made = devices.open_device(
+                device, kernel, plan.target, chosen, seed, progress, advice, accepted, timeout, explore
+            )
             progress.begin(f"running on {made.name}")
             inspection.observe(made, plan.roles.names)
             result = job.run(made, text=text)

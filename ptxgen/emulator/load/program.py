@@ -101,6 +101,10 @@ _SYNCHRONIZES = re.compile(
 _PUBLISHES = re.compile(r"^(atom|red)\b|^st\..*(volatile|relaxed|release|mmio)|^mbarrier\..*arrive")
 
 
+#: Opcodes of strong accesses and atomics in any state space.
+_STRONG = re.compile(r"^(atom|red|multimem)\b|^(ld|st)\..*(volatile|relaxed|acquire|release|mmio)")
+
+
 @dataclass(slots=True)
 class _Line:
     """An instruction of the body with the names of its scope, before blocks are made."""
@@ -110,6 +114,13 @@ class _Line:
     semantics: Semantics | None = None
     instruction: Instruction | None = None
     missing: str = ""
+
+
+def _orders(line: _Line) -> bool:
+    """Whether the order of an instruction and those of other warps may matter beyond races."""
+    traits = line.instruction.traits if line.instruction is not None else None
+    synchronizes = traits is not None and (traits.synchronizes or traits.asynchronous)
+    return synchronizes or _STRONG.search(line.statement.opcode) is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -143,7 +154,9 @@ class Program:
     It is independent of the machine: launches share one, which `of` keeps with the kernel.
     """
 
-    def __init__(self, kernel: Kernel, hardware: Target) -> None:
+    def __init__(self, kernel: Kernel, hardware: Target, *, divided: bool = False) -> None:
+        #: True if blocks end before and behind each instruction that synchronizes, for `emulator.explore`.
+        self._divided_everywhere = divided
         #: The architecture that executes the kernel, whose tensor cores decide how sums are rounded.
         self.kernel, self.hardware = kernel, hardware
         functions = reachable(kernel.module, kernel.entry)
@@ -178,13 +191,13 @@ class Program:
         self.accumulator_copies = self._accumulator_copies()
 
     @classmethod
-    def of(cls, kernel: Kernel, hardware: Target) -> Program:
+    def of(cls, kernel: Kernel, hardware: Target, *, divided: bool = False) -> Program:
         """The program of a kernel, made once for each architecture."""
-        key = cls, hardware
+        key = cls, hardware, divided
         found = kernel.cache.get(key)
         if not isinstance(found, Program):
             with paused_collection():
-                found = kernel.cache[key] = cls(kernel, hardware)
+                found = kernel.cache[key] = cls(kernel, hardware, divided=divided)
         return found
 
     # Registers.
@@ -404,6 +417,8 @@ class Program:
                     leaders.add(index)  # lanes that wait there for others have executed what precedes it
                 leaders.add(index + 1)
                 leaders.update(target for target in self._labels(line) if target is not None)
+            if self._divided_everywhere and _orders(line):
+                leaders.update((index, index + 1))
         # Labels inside a block begin none unless a branch targets them.
         resumed = self._divided(body, leaders)
         starts = sorted(leaders | resumed)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device import Access, Status
 from ptxgen.emulator.checks.registry import launches, tcgen05
+from ptxgen.emulator.explore.delays import Delays, Point
 from ptxgen.emulator.load.operands import Unmodelled
 from ptxgen.emulator.load.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
 from ptxgen.emulator.memory import MemoryFault
@@ -54,6 +55,9 @@ class Scheduler:
         progress: Callable[[int, int], None] | None,
         watchdog: Watchdog,
         watchers: Sequence[Watcher] = (),
+        held: Point | None = None,
+        *,
+        explored: bool = False,
     ) -> None:
         self.machine, self.program, self.progress = machine, program, progress
         self._watchdog = watchdog
@@ -71,12 +75,14 @@ class Scheduler:
         self._late: list[NDArray[np.int64]] = []
         self.instructions = 0
         self.blocked = False
+        #: What an exploration holds, and the points that warps pass; None outside explorations.
+        self.delays = Delays(machine, warps, program, held) if explored else None
         #: The instruction that runs, and the warps that execute it.
         self._operation: Operation | None = None
         self._group: Group | None = None
         self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
-        self._patience = _QUIET_STEPS
+        self._patience = _LEAST_PATIENCE if explored else _QUIET_STEPS
         self._look_at, self._give_ups, self.spinning = 0, 0, False
         self.code = Code(program, machine, watchers)
         self._traced = machine.events.observes("instruction_issued")
@@ -222,6 +228,10 @@ class Scheduler:
                 self._watchdog.require(least, self.ctas, machine.slots)
             if self.finished < self.ctas:
                 group = self._next()
+                if group is not None and self.delays is not None:
+                    group = self.delays.before(group, self._pc_of(group))
+                    if group is None:
+                        return None
                 if group is not None and machine.timeline.starves:
                     self._step_watched(group)
                 elif group is not None:
@@ -314,8 +324,7 @@ class Scheduler:
         machine = self.machine
         self.warps.steps += 1
         self.warps.last_run[group.warps] = self.warps.steps
-        pc = int(self.warps.pc[group.indices[0], int(group.active[0].argmax())])
-        block = self.code[pc]
+        block = self.code[self._pc_of(group)]
         first = block.operations[0].statement if block.operations else None
         self._watchdog.step(self.warps.steps, self.finished, self.ctas, first)
         current: Group | None = group
@@ -358,6 +367,9 @@ class Scheduler:
         else:
             self.warps.move(current, block.following)
         machine.timeline.advance(1)
+
+    def _pc_of(self, group: Group) -> int:
+        return int(self.warps.pc[group.indices[0], int(group.active[0].argmax())])
 
     def _step_watched(self, group: Group) -> None:
         """Run one block, and note which warps poll: they have gone back and changed nothing since the last time, or
@@ -430,6 +442,8 @@ class Scheduler:
         if self.spinning:
             return False
         if machine.timeline.jump() or self._release_parked():
+            return True
+        if self.delays is not None and self.delays.release():
             return True
         if not self.warps.waits or self._waits_forever():
             return False

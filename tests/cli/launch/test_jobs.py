@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -262,3 +263,26 @@ def test_a_rung_of_a_folder(cli: Cli, tmp_path: Path) -> None:
     assert json.loads(cli("kernels", f"{tmp_path}#mine", "--json").out)["options"]["stages"]["default"] == 2
     outcome = cli("run", f"{tmp_path}#other")
     assert (outcome.code, outcome.err) == (2, f"error: {tmp_path}/ladder.toml has no rung 'other'; it has: mine\n")
+
+
+def test_exploring_a_job(cli: Cli) -> None:
+    found = cli("run", ROWSUM, "--explore")
+    assert found.code == 0
+    assert re.search(r"^explored: \d+ of \d+ delay points tried.*nothing is left to try$", found.out, re.M)
+    made = json.loads(cli("run", ROWSUM, "--explore", "30", "--json").out)
+    assert "nothing is left to try" in made["explored"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--explore", "0"), "--explore must be more than 0 seconds, not 0"),
+        (("--explore", "--schedule", "late"), "leave out --schedule"),
+        (("--explore", "5", "--schedules", "4"), "leave out --schedules"),
+        (("--explore", "--device", "gpu"), "--explore is for the emulator"),
+    ],
+)
+def test_explorations_that_make_no_sense(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    found = cli("run", ROWSUM, *words)
+    assert found.code == 2
+    assert said in found.err

@@ -94,6 +94,20 @@ NOT_RUN = _check(
     twin="emulator/schedule/test_grids.py::test_a_chain_of_three",
 )
 
+SCHEDULE_DEPENDENT = _check(
+    code="schedule-dependent",
+    title="result depends on the schedule",
+    section="8.10",
+    rule="Every order that synchronization allows must leave the same global memory, sums of floating-point atomics "
+    "aside.",
+    why="An exploration (`ptxgen run --explore`, `Emulator.explore`) ran the launch in two orders that the kernel's "
+    "synchronization allows, and they left different results. Hardware may take either.",
+    fix="synchronize the access named first with the threads that were held in the other order",
+    example="@%first st.global [%out], %winner;   // fixed: let one thread decide, and publish it",
+    fires="emulator/explore/test_explore.py::test_a_result_that_depends_on_who_comes_first",
+    twin="emulator/explore/test_explore.py::test_a_result_that_does_not",
+)
+
 GPU_FAULT = _check(
     code="gpu-fault",
     title="GPU fault",
