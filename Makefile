@@ -12,7 +12,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format torch certify sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
+.PHONY: help demo install develop test check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,11 @@ torch: $(DEVELOPMENT) ## Install PyTorch into .venv (CPU is enough: TORCH=torch=
 
 certify: $(DEVELOPMENT) ## Compare every instruction form with ptxas, both ways, and record it (an hour; resumes)
 	$(BIN)/python -m tools.certify --jobs $(JOBS) --record
+
+outside: $(DEVELOPMENT) ## Compare with ptxas on forms from other people's lists and on public .ptx files, in CLONES= (an hour; `make outside` lists the clones)
+	$(BIN)/python -m tools.outside $(or $(CLONES),list)
+	$(if $(CLONES),$(BIN)/python -m tools.outside.files $(CLONES))
+	$(if $(CLONES),$(BIN)/python -m tools.outside.run_known $(CLONES))
 
 sass-index: $(DEVELOPMENT) ## Record which SASS ptxas makes of the declared forms (minutes)
 	$(BIN)/python -m tools.certify.emitted --jobs $(JOBS) --record

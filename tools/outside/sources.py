@@ -1,0 +1,70 @@
+"""The lists: which repositories, under which license, where their forms stand, and how these are extracted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+#: How forms are written down. "asm": GNU inline assembly in C++ or CUDA. "ptx": PTX text. "checks": FileCheck lines of
+#: LLVM's tests. "grammar": the manual's notation. "quoted": opcodes in literals `ptx"..."`, and patterns of PTX lines.
+#: "table": TVM's instruction table, whose own printer writes inline assembly.
+Syntax = Literal["asm", "ptx", "checks", "grammar", "quoted", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Files of one repository whose forms are written in one syntax."""
+
+    repository: str
+    #: The commit of the recorded measurement.
+    commit: str
+    license: str
+    syntax: Syntax
+    #: Patterns of paths in the repository.
+    paths: tuple[str, ...]
+
+
+CUDA = ("*.cu", "*.cuh", "*.h", "*.hpp", "*.inl", "*.cpp", "*.cc")
+
+
+def _asm(repository: str, commit: str, license: str, *folders: str) -> Source:
+    paths = tuple(f"{folder}*{suffix[1:]}" for folder in folders or ("",) for suffix in CUDA)
+    return Source(repository, commit, license, "asm", paths)
+
+
+SOURCES: tuple[Source, ...] = (
+    Source("apache/tvm", "5d4dc8721307cf9677becacf0395c19be130e206", "Apache-2.0", "table",
+           ("python/tvm/backend/cuda/ptx/*.py",)),
+    _asm("apache/tvm", "5d4dc8721307cf9677becacf0395c19be130e206", "Apache-2.0", "src/", "python/tvm/"),
+    _asm("NVIDIA/cccl", "571f2fc3bc53cd710e306ad43d58995c1fe4219f", "Apache-2.0 WITH LLVM-exception",
+         "libcudacxx/include/", "cub/", "cudax/", "thrust/"),
+    _asm("NVIDIA/cutlass", "7107b05535f8977f5ecb9d01ee203205b1fd9bc4", "BSD-3-Clause", "include/"),
+    _asm("deepseek-ai/DeepGEMM", "54e22612409371d6364144b69086735beb54e98b", "MIT"),
+    _asm("deepseek-ai/DeepEP", "dd758caf451848bd150e1046af3d0a73e5fff38d", "MIT"),
+    _asm("deepseek-ai/FlashMLA", "9241ae3ef9bac614dd25e45e507e089f888280e0", "MIT"),
+    _asm("HazyResearch/ThunderKittens", "0b55588d2769dde0c7a9a606ffc015b0ca7a9551", "MIT"),
+    _asm("flashinfer-ai/flashinfer", "fb28d7242b3506a2348265962041acc1fb56cca4", "Apache-2.0"),
+    _asm("NVIDIA/TransformerEngine", "d0067d0da6cb01811b8072a7d304f0e00344ce2b", "Apache-2.0"),
+    _asm("Dao-AILab/flash-attention", "0251105a2fb19d2957484b7f023cd8c115286ced", "BSD-3-Clause"),
+    _asm("tile-ai/tilelang", "a35008a42531c62b976ae4cec3855d4383db0f3c", "MIT"),
+    _asm("mirage-project/mirage", "de8745d965c9c5ad7eb14c87b11d2f6a54eb0244", "Apache-2.0"),
+    _asm("pytorch/FBGEMM", "71d6f8b229d964e61cac24df9bbd2ffcc4b4d378", "BSD-3-Clause"),
+    _asm("NVIDIA/nccl", "5067397c2676d5aed50042fc39e5c8ee96eb0027", "BSD-3-Clause"),
+    _asm("NVIDIA/warp", "9934a4eb2c503399140daab09d256ccc7236d1d8", "Apache-2.0"),
+    _asm("tinygrad/tinygrad", "a9069c177a9da9cca18593edf55acd2e6073cca6", "MIT", "extra/"),
+    _asm("zhang677/PTXBench", "491860bd3e587eda230ab426b086f31b2da4aa12", "see LICENSE"),
+    _asm("jhson989/cuda-ptx", "fed8f8bc739bca7ba0bd933e01d8f20bc8753d3c", "unstated"),
+    _asm("vllm-project/vllm", "", "Apache-2.0", "csrc/"),
+    Source("technillogue/ptx-isa-markdown", "64cfba5fca8c54335218a60f43f7909507071c64", "NVIDIA's manual (9.1) as text",
+           "grammar", ("cuda_skill/references/ptx-docs/9-instruction-set/*.md",)),
+    Source("jool-space/ptx-isa", "4979f99d90e874cd8efd60250562a5ec9b48655a", "NVIDIA's manual (9.4) as text", "grammar",
+           ("ptx/9-instruction-set/*.md",)),
+    Source("jool-space/PTX.jl", "", "MIT", "ptx", ("test/*.ptx",)),
+    Source("jool-space/PTX.jl", "", "MIT", "quoted", ("test/*.jl", "src/*.jl")),
+    Source("llvm/llvm-project", "", "Apache-2.0 WITH LLVM-exception", "checks", ("llvm/test/CodeGen/NVPTX/*.ll",)),
+    Source("jialunzhang-psu/ptx-90-parser", "b5d7089bc7970596036bd20d3028d5e0dc8a0a9a", "MIT", "grammar",
+           ("crates/parser-gen/ptx_syntax/*.txt",)),
+    Source("vosen/ZLUDA", "8a7931be87d758835776f54ea2e33d30621c74ce", "Apache-2.0 or MIT", "grammar",
+           ("ptx_parser/src/lib.rs",)),
+    Source("vosen/ZLUDA", "8a7931be87d758835776f54ea2e33d30621c74ce", "Apache-2.0 or MIT", "ptx", ("ptx/*.ptx",)),
+)  # fmt: skip
