@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -97,6 +98,19 @@ def test_the_wheel_has_the_data(wheel: Path) -> None:
     assert {"ptxgen/kernels/blackwell/ladder.toml", "ptxgen/kernels/blocks/mma.j2"} <= data
     assert data <= names
     assert not any(name.startswith(("tests/", "tools/", "bench/")) for name in names)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or not shutil.which("cc"), reason="the wheel is pure here")
+def test_exec_needs_no_compiler(wheel: Path, scripts: Path, tmp_path: Path) -> None:
+    assert "-py3-none-manylinux_2_" in wheel.name
+    python = scripts / "python"
+    code = "from ptxgen.driver import build; print(build.library_folder())"
+    folder = Path(run([str(python), "-c", code], tmp_path).strip())
+    assert folder.name == "prebuilt"
+    assert os.access(folder / "ptxgen-ptxas", os.X_OK)
+    cuda = "import ctypes; cuda = ctypes.CDLL('libcuda.so'); n = ctypes.c_int(); "
+    call = "assert cuda.cuInit(0) == 0; cuda.cuDeviceGetCount(ctypes.byref(n)); print(n.value, 'device')"
+    assert "1 device" in run([str(scripts / "ptxgen"), "exec", "-q", str(python), "-c", cuda + call], tmp_path)
 
 
 def test_the_commands_work(scripts: Path, tmp_path: Path) -> None:

@@ -34,11 +34,12 @@ _PROPERTIES = {
     "accessPolicyMaxWindowSize": 109, "reservedSharedMemPerBlock": 111, "hostRegisterSupported": 99,
     "memoryPoolsSupported": 115, "clusterLaunch": 120, "unifiedFunctionPointers": 129, "hostNumaId": 131,
 }  # fmt: skip
-#: Functions of the runtime's private interface that code of nvcc calls; no header declares the newest of them.
+#: Functions that code of nvcc or libraries (CuTe DSL's wrappers) call and no C header declares.
 _REGISTRATION = (
     "__cudaRegisterFatBinary", "__cudaRegisterFatBinaryEnd", "__cudaUnregisterFatBinary", "__cudaRegisterFunction",
     "__cudaRegisterVar", "__cudaRegisterManagedVar", "__cudaInitModule", "__cudaPushCallConfiguration",
     "__cudaPopCallConfiguration", "__cudaGetKernel", "__cudaLaunchKernel", "__cudaLaunchKernel_ptsz",
+    "cudaLaunchKernelEx",
 )  # fmt: skip
 
 

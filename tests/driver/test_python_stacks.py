@@ -40,6 +40,14 @@ def test_triton_without_a_mask(capfd: pytest.CaptureFixture[str]) -> None:
     assert "triton_kernels.py" in ran.launches[0]["site"]
 
 
+def test_triton_with_torch(capfd: pytest.CaptureFixture[str]) -> None:
+    ran = execute(capfd, program("torch_triton.py", "triton", "torch"), target="sm_100a")
+    assert (ran.code, ran.codes()) == (0, []), ran.said
+    assert "PASS" in ran.output
+    assert "device='cuda:0')" in ran.output
+    assert {each["kernel"] for each in ran.launches} == {"add_kernel", "softmax_kernel"}
+
+
 def test_numba(capfd: pytest.CaptureFixture[str]) -> None:
     ran = execute(capfd, program("numba_kernels.py", "numba", "numba_cuda"))
     assert (ran.code, ran.codes()) == (0, []), ran.said
@@ -55,3 +63,20 @@ def test_nvrtc(capfd: pytest.CaptureFixture[str], code: str) -> None:
         pytest.skip("nvidia-cuda-nvrtc is not installed")
     assert (ran.code, ran.codes()) == (0, []), ran.said
     assert "PASS" in ran.output
+
+
+def test_cupy(capfd: pytest.CaptureFixture[str]) -> None:
+    ran = execute(capfd, program("cupy_kernels.py", "cupy"))
+    assert (ran.code, ran.codes()) == (0, []), ran.said
+    assert {"scale", "square"} <= {each["kernel"] for each in ran.launches}
+    ran = execute(capfd, [*program("cupy_kernels.py", "cupy"), "overrun"])
+    assert ran.codes() == ["out-of-bounds"]
+
+
+@pytest.mark.parametrize("name", ["warp", "taichi", "cutlass"])
+def test_other_stacks(capfd: pytest.CaptureFixture[str], name: str) -> None:
+    script = {"warp": "warp_kernels.py", "taichi": "taichi_kernel.py", "cutlass": "cute_kernel.py"}[name]
+    ran = execute(capfd, program(script, name))
+    assert (ran.code, ran.codes()) == (0, []), ran.said
+    assert "PASS" in ran.output
+    assert ran.launches

@@ -74,7 +74,8 @@ API Result cuGetExportTable(const void **table, const void *id) {
     (void)id;
     *table = NULL;
     Dl_info caller;
-    if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname && !does_without_tables(caller.dli_fname))
+    if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname && !does_without_tables(caller.dli_fname) &&
+        !was_patched(caller.dli_fbase))
         note("unpatched-runtime %s", caller.dli_fname);
     return NOT_FOUND;
 }

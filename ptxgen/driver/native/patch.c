@@ -60,6 +60,17 @@ static void *replacement(const char *name) {
     return stack_function(name);
 }
 
+/* Objects in which something was replaced, by where they are loaded. */
+static u64 patched[256];
+static size_t patched_count;
+
+bool was_patched(const void *base) {
+    for (size_t at = 0; at < patched_count; at++)
+        if (patched[at] == (u64)base)
+            return true;
+    return false;
+}
+
 static void patch_symbols(const char *file, const Elf64_Shdr *table, const Elf64_Shdr *strings, u64 base) {
     const Elf64_Sym *symbols = (const Elf64_Sym *)(file + table->sh_offset);
     for (size_t at = 0; at < table->sh_size / sizeof *symbols; at++) {
@@ -70,8 +81,9 @@ static void patch_symbols(const char *file, const Elf64_Shdr *table, const Elf64
         if (each->st_size && each->st_size < JUMP_BYTES && each->st_value % ALIGNMENT)
             continue;
         void *to = replacement(file + strings->sh_offset + each->st_name);
-        if (to)
-            replace((char *)base + each->st_value, to);
+        if (to && replace((char *)base + each->st_value, to) && !was_patched((void *)base) &&
+            patched_count < sizeof patched / sizeof *patched)
+            patched[patched_count++] = base;
     }
 }
 

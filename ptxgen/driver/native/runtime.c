@@ -295,6 +295,10 @@ API Result cudaLaunchKernelExC(const struct RuntimeLaunch *asked, const void *ho
     return runtime_result(launch_with_attributes(&launch, function, parameters, NULL));
 }
 
+API Result cudaLaunchKernelEx(const struct RuntimeLaunch *asked, const void *host, void **parameters) {
+    return cudaLaunchKernelExC(asked, host, parameters);
+}
+
 /* Errors. */
 
 API Result cudaGetLastError(void) {

@@ -251,6 +251,7 @@ void call_site(char *site, size_t bytes);
 
 /* patch.c */
 void patch_new_objects(void);
+bool was_patched(const void *base);
 void *next_symbol(const char *name);
 
 /* An image in which PTX stands for a cubin: an ELF header, this mark, and the text. */

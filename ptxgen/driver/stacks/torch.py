@@ -9,4 +9,5 @@ STACK = Stack(
         "TORCH_EXTENSIONS_DIR": str(folder / "torch-extensions"),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
     },
+    hooks=(("torch", "torch_operators"),),
 )
