@@ -239,6 +239,8 @@ class LaunchReport:
     unused_accepts: list[Accept] = field(default_factory=list)
     #: What an exploration has tried, and what is left; empty outside explorations.
     explored: str = ""
+    #: What was not checked, or not reported, in words; empty if all was.
+    gaps: list[str] = field(default_factory=list)
 
     @property
     def all_findings(self) -> list[Finding]:
@@ -249,6 +251,23 @@ class LaunchReport:
     def ok(self) -> bool:
         """Whether the kernel ran to its end with nothing worse than advice."""
         return self.status == "ok"
+
+    @property
+    def checked(self) -> Literal["complete", "partial"]:
+        """`partial` if something was not checked or not reported: `gaps` says what."""
+        return "partial" if self.gaps else "complete"
+
+    @property
+    def advised(self) -> str:
+        """`2 pieces of advice: bank-conflicts, missing-tcgen05-wait`; empty without advice."""
+        codes = [each.code for each in self.findings if each.severity == "advice"]
+        if not codes:
+            return ""
+        return f"{len(codes)} piece{'s' * (len(codes) > 1)} of advice: {', '.join(dict.fromkeys(codes))}"
+
+    def fails(self, on: Severity = "error") -> bool:
+        """Whether the launch went wrong; on advice too, if `on` is "advice"."""
+        return not self.ok or (on == "advice" and bool(self.advised))
 
     def raise_for_status(self, advice: bool = False) -> LaunchReport:
         """The report itself if the launch went well, with `advice` only if there is no advice either.
@@ -284,6 +303,7 @@ class LaunchReport:
         if self.stale_values and self.status in ("ok", "findings"):  # else there are no results
             lines.append(self.stale_values_text)
         lines += [f"accepted, but not found any more: {each}" for each in self.unused_accepts]
+        lines += [f"checked in part: {'; '.join(self.gaps)}"] if self.gaps else []
         return "\n".join(lines)
 
     @property

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ptxgen.cli.launch.inspect import Inspection
     from ptxgen.cli.launch.schedules import Search
     from ptxgen.device import Accept, Device
+    from ptxgen.device.report import Severity
     from ptxgen.toolchain import Cubin
 
 #: The last line of a kernel's PTX.
@@ -50,6 +51,8 @@ class Options:
     verbose: bool = False
     #: Seconds of an exploration; None: one launch.
     explore: float | None = None
+    #: The least severity that makes the exit code 1.
+    fail_on: Severity = "error"
 
 
 class Runnable(Protocol):
@@ -165,7 +168,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     else:
         _print(given, result, found, cubin, options)
         inspection.show(result.arrays)
-    return OK if result.ok else WRONG
+    return WRONG if not result.ok or result.launch.fails(options.fail_on) else OK
 
 
 def _assembled(given: Runnable) -> Cubin | None:
@@ -209,6 +212,8 @@ def _json(
         "schedules_tried": len(found.tried) if found else 1,
         "schedules": found.json() if found else None,
         "explored": result.launch.explored or None,
+        "checked": result.launch.checked,
+        "gaps": result.launch.gaps,
         "wrong": result.wrong,
         "outputs": arrays,
         "instructions": result.launch.instructions,
@@ -224,6 +229,8 @@ def _print(
     cubin: Cubin | None,
     options: Options,
 ) -> None:
+    from ptxgen.cli.launch.report import correct
+
     files = options.outputs
     print(result.summary(consequences=options.verbose))
     print(f"ptxas: {f'{cubin.registers} registers' if cubin else 'not installed'}; {result.compared}")
@@ -237,4 +244,4 @@ def _print(
     for name in files:
         if name not in result.outputs:
             print(f"{name}: not written: the launch did not complete")
-    print(f"✓ {result.verdict}" if result.ok else f"✗ {result.status}")
+    print(correct(result.verdict, result.launch).plain if result.ok else f"✗ {result.status}")

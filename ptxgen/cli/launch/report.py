@@ -20,11 +20,21 @@ from ptxgen.gemm.accumulator import Accumulator
 
 if TYPE_CHECKING:
     from ptxgen.cli.launch.schedules import Search
-    from ptxgen.device import Accept, Finding
+    from ptxgen.device import Accept, Finding, LaunchReport
     from ptxgen.gemm.job import Diagnosis, GemmResult
     from ptxgen.toolchain import Cubin
 
 _MOST_SHOWN = 8
+
+
+def correct(verdict: str, launch: LaunchReport) -> Text:
+    """The last line of a report of a launch that went well: what was only advised or not checked is part of it."""
+    words = Text(f"✓ {verdict}", style="bold green")
+    if launch.advised:
+        words.append(f", with {launch.advised}", style="yellow")
+    if launch.gaps:
+        words.append(f"; checked in part: {'; '.join(launch.gaps)}", style="yellow")
+    return words
 
 
 @dataclass(frozen=True)
@@ -262,7 +272,7 @@ class RunReport:
         result = self.result
         if result.ok:
             under = f" under all {len(self.search.tried)} schedules" if self.search else ""
-            return Text(f"✓ correct{under}", style="bold green")
+            return correct(f"correct{under}", result.launch)
         words = Text(f"✗ {result.status}", style="bold red")
         if self.search:
             words.append(
@@ -325,6 +335,8 @@ class RunReport:
                 "status": result.launch.status,
                 "instructions": result.launch.instructions,
                 "findings": [finding.to_json() for finding in result.launch.findings],
+                "checked": result.launch.checked,
+                "gaps": result.launch.gaps,
                 "unused_accepts": [asdict(each) for each in self.unused_accepts],
             },
             "comparison": _finite(asdict(result.comparison)) if result.comparison else None,

@@ -27,6 +27,7 @@ from ptxgen.cli.launch.words import (
 )
 
 if TYPE_CHECKING:
+    from ptxgen.device.report import Severity
     from ptxgen.gemm.job import GemmJob, GemmResult
 
 
@@ -132,6 +133,15 @@ def run(
             "--accept", metavar="FILE.toml", help="Leave out the reviewed findings listed there.", show_default=False
         ),
     ] = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on",
+            metavar="error|advice",
+            help="The least severity that makes the exit code 1.",
+            autocompletion=completion.words("error", "advice"),
+        ),
+    ] = "error",
     ncu: Annotated[
         bool, typer.Option("--ncu", help="Profile on the GPU with Nsight Compute, and print the summary.")
     ] = False,
@@ -219,6 +229,7 @@ def run(
 
     chosen = choose("--schedule", schedule, devices.SCHEDULES)
     choose("--device", device, devices.DEVICES)
+    severity: Severity = choose("--fail-on", fail_on, ("error", "advice"))
     if not kernel and device != "gpu":
         raise InputError("missing argument 'KERNEL': only --device gpu picks a kernel itself (see 'ptxgen run --help')")
     if seed < 0:
@@ -280,8 +291,9 @@ def run(
                 raise InputError(f"--whole-range is for shipped kernels: {kernel} has inputs of its own")
             files = parse_outputs(outputs)
             options = Options(
-                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, files, timeout, verbose, explore
-            )
+                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, files, timeout, verbose,
+                explore, severity,
+            )  # fmt: skip
             return run_file(own_launch.runnable(kernel, seed), options, inspection)
         ptx = kernel
         kernel, own = settings_of
@@ -356,7 +368,7 @@ def run(
         with output() as console:
             report.print(console)
         inspection.show(result.arrays)
-    return OK if result.ok else WRONG
+    return WRONG if not result.ok or result.launch.fails(severity) else OK
 
 
 def _fastest(

@@ -127,6 +127,8 @@ class Findings:
         self._kept: Counter[tuple[str, Severity]] = Counter()
         #: Whether of what was not kept all errors are of what is read.
         self._only_reads = True
+        #: What was left out of the checks, in words, in the order in which it came up.
+        self.gaps: dict[str, None] = {} if checks else {"checks are off: only faults and deadlocks are reported": None}
         #: Suspect reads: of uninitialized data, which may be harmless.
         self.suspects = Suspects()
         self.names: Names | None = None
@@ -136,6 +138,10 @@ class Findings:
     def accept(self, accepts: Sequence[Accept], kernel: str) -> None:
         """Keep none of these findings of a kernel, but for what ends the launch."""
         self._accepts, self._kernel = tuple(each for each in accepts if each.kernel in ("", kernel)), kernel
+
+    def leave_out(self, what: str) -> None:
+        """Note that something was not checked, or not reported: the launch is then checked in part only."""
+        self.gaps[what] = None
 
     @property
     def unused_accepts(self) -> list[Accept]:
@@ -221,6 +227,7 @@ class Findings:
             self._kept[code, severity] += 1
             if self._kept[code, severity] > _LIMIT:
                 self._only_reads &= reads or severity == "advice"
+                self.leave_out(f"more than {_LIMIT} different findings of {code}")
                 return None
             record = _Kept(finding, ends, reads, unless_deadlock, named=warps)
             self._found.append(record)

@@ -307,6 +307,7 @@ class GlobalEvents:
 
     def _add(self, count: int, statement: Statement, what: str) -> int:
         if self._used > _MANY:
+            self._findings.leave_out(f"races of global accesses that lie more than {_MANY:,} apart")
             for places in self.of_threads:
                 places.clear()
             self.copy_writer[:] = self.copy_reader[:] = 0
