@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -209,7 +209,10 @@ class BitStruct:
             if found != c.value:
                 problems[name] = f"{cls.range_name(c.low, c.high)} must be {c.value:#b} ({c.doc}), not {found:#b}"
         if bits & cls.reserved_mask:
-            problems["reserved"] = f"reserved bits must be 0, not {_bit_list(bits & cls.reserved_mask, cls.range_name)}"
+            problems["reserved"] = (
+                f"reserved bits must be 0, not {_bit_list(bits & cls.reserved_mask, cls.range_name)}"
+                + "".join(f"; {each}" for each in cls._overflows(bits))
+            )
         for name, declared in cls.bit_fields.items():
             if not declared.length:
                 raw = declared.extract(bits)
@@ -220,6 +223,22 @@ class BitStruct:
             if declared.length:
                 values[name] = _decode_array(name, declared, bits, values, problems, cls.range_name)
         return values, problems
+
+    @classmethod
+    def _overflows(cls, bits: int) -> Iterator[str]:
+        """Yield the numbers that were too large for their field, if the reserved bits behind them are theirs."""
+        for name, declared in cls.bit_fields.items():
+            if declared.values is not None or declared.flag or declared.length or declared.signed:
+                continue
+            behind = declared.items[0][-1][1] + 1
+            count = 0
+            while cls.reserved_mask >> (behind + count) & 1:
+                count += 1
+            over = bits >> behind & (1 << count) - 1
+            if over:
+                raw = declared.extract(bits) | over << declared.width()
+                number = raw * declared.scale + declared.bias
+                yield f"{name} would be {number} with them, but must be {declared.range_rule()}"
 
     @classmethod
     def _read_rows(cls, bits: int, values: Mapping[str, Any], problems: Mapping[str, str]) -> list[Row]:

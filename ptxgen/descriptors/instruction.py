@@ -78,6 +78,9 @@ class ScaledKind:
     k: Mapping[int, int]
 
 
+#: What N must be for any kind; each kind and group has some of these.
+_N_RULE = "a multiple of 8 from 8 to 256 (PTX ISA table 39)"
+
 _UE8M0 = frozenset({"ue8m0"})
 _MAJOR = {"k": 0, "mn": 1}
 
@@ -132,8 +135,8 @@ class InstructionDescriptor(BitStruct, bits=32):
     negate_b: bool = field(14, 14, default=False, flag=True, evidence=_TABLE_42)
     a_major: str = field(15, 15, default="k", values=_MAJOR, evidence=_TABLE_42)
     b_major: str = field(16, 16, default="k", values=_MAJOR, evidence=_TABLE_42)
-    n: int = field(17, 22, scale=8, evidence=_TABLE_42)
-    m: int = field(24, 28, scale=16, evidence=_TABLE_42)
+    n: int = field(17, 22, scale=8, rule=_N_RULE, evidence=_TABLE_42)
+    m: int = field(24, 28, scale=16, rule="one of 32, 64, 128, 256 (PTX ISA table 39)", evidence=_TABLE_42)
     max_shift: int = field(
         30,
         31,
@@ -248,11 +251,11 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     b_major: str = field(
         16, 16, default="k", values={n: k.majors for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
     )
-    n: int = field(17, 22, scale=8, evidence=_TABLE_43)
+    n: int = field(17, 22, scale=8, rule=_N_RULE, evidence=_TABLE_43)
     scale_type: str = field(
         23, 23, values={n: k.scales for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
     )
-    m: int = field(27, 28, scale=128, evidence=_TABLE_43)
+    m: int = field(27, 28, scale=128, rule="128 or 256 (PTX ISA table 39)", evidence=_TABLE_43)
     sfa_id: int = field(29, 30, default=0, evidence=_TABLE_43)
     dense_k: int = field(
         31,
@@ -452,13 +455,23 @@ def _require_shape(name: str, value: int, legal: Iterable[int], where: str) -> N
     if value in legal:
         return
     nearest = min(legal, key=lambda size: abs(size - value))
-    if len(legal) > 4:
-        rule = f"a multiple of {legal[1] - legal[0]} from {legal[0]} to {legal[-1]}"
-    else:
-        rule = choices(legal)
+    rule = _steps(legal) if len(legal) > 4 else choices(legal)
     raise DescriptorError(
         f"{name} must be {rule} for {where}, not {value}; the nearest is {nearest} (PTX ISA table 39)"
     )
+
+
+def _steps(legal: tuple[int, ...]) -> str:
+    """Sizes in words: `8, 16, 24 or a multiple of 16 from 32 to 256`."""
+    step = legal[-1] - legal[-2]
+    first = len(legal) - 1
+    while first and legal[first] - legal[first - 1] == step and legal[first - 1] % step == 0:
+        first -= 1
+    # Smaller sizes that are multiples of the step too stand by themselves if others are between them.
+    while first < len(legal) and first and any(each % step for each in legal[:first]) and legal[first] <= 16:
+        first += 1
+    run = f"a multiple of {step} from {legal[first]} to {legal[-1]}"
+    return f"{', '.join(map(str, legal[:first]))} or {run}" if first else run
 
 
 AnyInstructionDescriptor = InstructionDescriptor | BlockScaledInstructionDescriptor

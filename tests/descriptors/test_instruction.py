@@ -167,3 +167,27 @@ def test_explain_names_kind_bits_and_meaning() -> None:
     text = make().explain()
     assert text.startswith("InstructionDescriptor 0x08400490 (kind=f16, cta_group=1, ws=False)")
     assert any(line.split() == ["bits", "17-22", "n", "0x20", "256"] for line in text.splitlines())
+
+
+@pytest.mark.parametrize("n", [-8, 0, 4, 260, 264, 504, 512, 1 << 40])
+def test_n_is_refused_by_its_rule_not_by_its_bits(n: int) -> None:
+    with pytest.raises(DescriptorError, match=r"^n must be a multiple of 8 from 8 to 256"):
+        InstructionDescriptor(d_type="f32", a_type="f16", b_type="f16", m=128, n=n)
+    with pytest.raises(DescriptorError, match=r"n must be 8, 16, 24 or a multiple of 16 from 32 to 256|multiple of 8"):
+        InstructionDescriptor(kind="i8", d_type="s32", a_type="s8", b_type="s8", m=128, n=n)
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "unit", "value", "rule"),
+    [
+        ("n", 17, 8, 512, "a multiple of 8 from 8 to 256"),
+        ("n", 17, 8, 520, "a multiple of 8 from 8 to 256"),
+        ("m", 24, 16, 512, "one of 32, 64, 128, 256"),
+    ],
+)
+def test_overflows_are_named_not_reserved_bits(name: str, low: int, unit: int, value: int, rule: str) -> None:
+    made = InstructionDescriptor(d_type="f32", a_type="f16", b_type="f16", m=128, n=64).encode()
+    field = InstructionDescriptor.bit_fields[name]
+    overflown = made & ~field.mask() | (value // unit) << low
+    (problem,) = InstructionDescriptor.read(overflown).problems
+    assert f"{name} would be {value} with them, but must be {rule}" in problem
