@@ -145,11 +145,11 @@ ROWS: list[tuple[str, str | None]] = [
     ("mul.u32 %r1, %r2, %r3;", "missing-modifier"),
     ("mul.u32.lo %r1, %r2, %r3;", "modifier-order"),
     ("cvt.rn.bf16.f32.relu %h1, %f1;", None),
-    ("cvt.rn.relu.f32.bf16 %h1, %f1;", "modifier-order"),
+    ("cvt.rn.relu.f32.bf16 %h1, %f1;", "unknown-modifier"),
     ("cp.async.bulk.tensor.shared::cta.1d.global.mbarrier::complete_tx::bytes [smem], [%rd1, {%r1}], [smem];", None),
     (
         "cp.async.bulk.tensor.1d.global.shared::cta.mbarrier::complete_tx::bytes [smem], [%rd1, {%r1}], [smem];",
-        "modifier-order",
+        "unknown-modifier",
     ),
     ("add.u33 %r1, %r2, %r3;", "unknown-modifier"),
     ("testp.finite.normal.f32 %p1, %f1;", "unknown-modifier"),
@@ -311,7 +311,7 @@ def test_message_has_rule_value_and_remedy(line: str, message: str) -> None:
 def test_position_and_text_of_a_diagnostic() -> None:
     (found,) = check(module("    add.u33 %r1, %r2, %r3;"))
     assert (found.line, found.column, found.end_column) == (LINE, 8, 12)
-    assert str(found).startswith(f"{LINE}:8: error: unknown modifier: add has no modifier .u33; it has .u16 ")
+    assert str(found).startswith(f"{LINE}:8: error: illegal modifier: .u33 of add must be .u32, .s32, .u64, ")
     assert str(found).endswith("; the nearest legal form is add.u32 [unknown-modifier]")
     assert found.nearest == "add.u32"
 

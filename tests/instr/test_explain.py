@@ -64,7 +64,10 @@ def test_formats_without_constants() -> None:
         "divided by one power of two first",
         "2 floats with 4 bits of exponent and 3 of fraction",
     ]
-    assert [part.meaning for part in found.operands[2:]] == ["a .f32 register or a constant", "a .ue8m0 register"]
+    assert [part.meaning for part in found.operands[2:]] == [
+        "a .f32 register or a constant",
+        "a .b8 register for .ue8m0",
+    ]
     assert (found.ptx, found.problems) == ("9.4", ())
 
 

@@ -167,7 +167,7 @@ STRICTER = (
         "Accumulators where nothing is accumulated, and floats and constants as 8-bit floats",
         form=r"multimem\.",
         line="",
-        objection=r"has no modifier \.acc::|must be (of type|a register for) \.e[45]m\d",
+        objection=r"has no modifier \.acc::|must be .* for \.e[45]m\d",
     ),
     Irreconcilable(
         "A generic address of 32 bits, which the 64-bit ABI does not have",

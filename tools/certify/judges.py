@@ -105,7 +105,7 @@ def ours(lines: Sequence[str], target: str, version: str) -> list[str]:
     while True:
         text, first = module([lines[index] for index in left], target, version)
         try:
-            found = check(text, target)
+            found = check(text, target, differences=False)
             break
         except syntax.PtxSyntaxError as error:
             at = min(max(error.line - first, 0), len(left) - 1)

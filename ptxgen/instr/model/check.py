@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ptxgen import syntax
 from ptxgen.collection import paused_collection
 from ptxgen.instr.model.analyze import Analysis
+from ptxgen.instr.model.difference import opcode_problems
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.nearest import names_fix, nearest_opcode
 from ptxgen.instr.model.places import blamed
@@ -50,11 +51,13 @@ class Diagnostic:
     #: The opcode that was refused with its modifiers; empty where the fault lies elsewhere.
     opcode: str = field(default="", repr=False, compare=False)
     end_column: int = field(default=0, repr=False, compare=False)
+    #: The number of operands of that opcode; None elsewhere.
+    operands: int | None = field(default=None, repr=False, compare=False)
 
     @property
     def nearest(self) -> str:
         """The legal opcode nearest to one that was refused; empty if there is none, or the rule already says it."""
-        found = nearest_opcode(self.opcode) if self.opcode else None
+        found = nearest_opcode(self.opcode, self.operands) if self.opcode else None
         return "" if found is None or names_fix(self.rule, self.opcode, found) else found
 
     @property
@@ -68,23 +71,29 @@ class Diagnostic:
 
 
 def check(
-    text_or_module: str | syntax.Module, target: str | None = None, *, analysis: Analysis | None = None
+    text_or_module: str | syntax.Module,
+    target: str | None = None,
+    *,
+    analysis: Analysis | None = None,
+    differences: bool = True,
 ) -> list[Diagnostic]:
     """Diagnostics of PTX text or of a parsed module; no errors among them means that the text is legal.
 
     `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is about what ptxas accepts, but hardly anyone
-    means. `analysis` is one of the module that others use too. Raises PtxSyntaxError on text that does not parse.
+    means. `analysis` is one of the module that others use too. Of an illegal opcode `differences` says in what it
+    differs from the nearest legal one (some 20 ms each); without it, why the form with the nearest modifiers does not
+    fit. Raises PtxSyntaxError on text that does not parse.
     """
     module = text_or_module if isinstance(text_or_module, syntax.Module) else syntax.parse(text_or_module)
     with paused_collection():
-        return list(_Checker(module, target, analysis or Analysis(module)).run())
+        return list(_Checker(module, target, analysis or Analysis(module), differences).run())
 
 
 class _Checker:
     """Finds what is wrong with a module, statement by statement."""
 
-    def __init__(self, module: syntax.Module, target: str | None, analysis: Analysis) -> None:
-        self.module, self.analysis = module, analysis
+    def __init__(self, module: syntax.Module, target: str | None, analysis: Analysis, differences: bool) -> None:
+        self.module, self.analysis, self.differences = module, analysis, differences
         self.context, self._header = context_of(module, target)
         self.linker = Linker(self.context)
         self.debugging = Debugging(self.context)
@@ -188,7 +197,7 @@ class _Checker:
             return ()
         found = self.analysis.instruction(statement, scope)
         problems = [*_guard_problems(guard, scope)] if guard is not None else []
-        problems += self.instruction(statement.opcode, found, scope)
+        problems += self.instruction(statement, found, scope)
         problems += self._special_registers(statement.operands, scope)
         if (
             known is not None
@@ -225,10 +234,13 @@ class _Checker:
             return None
         return Problem("call-sequence", f"{statement.opcode} of {base} requires a call before it that returns {base}")
 
-    def instruction(self, opcode: str, found: Instruction | Unrecognized, scope: Scope) -> list[Problem]:
+    def instruction(
+        self, statement: syntax.Instruction, found: Instruction | Unrecognized, scope: Scope
+    ) -> list[Problem]:
         """What is wrong with a recognized instruction, its guard apart."""
+        opcode = statement.opcode
         if isinstance(found, Unrecognized):
-            return list(found.problems)
+            return opcode_problems(statement, found) if self.differences else list(found.problems)
         problems = found.operand_problems(scope)
         if len(once(tokens := opcode.split("."))) < len(tokens):
             token = next(token for token in tokens if tokens.count(token) > 1)
@@ -281,7 +293,8 @@ def _diagnostic(
         line, column = place.line, place.column
         begin, end = blamed(place, problem, found)
     code, severity, message = problem.code, problem.severity, problem.message
-    return Diagnostic(line, column + begin, code, severity, message, opcode, column + end)
+    count = len(place.operands) if opcode and isinstance(place, syntax.Instruction) else None
+    return Diagnostic(line, column + begin, code, severity, message, opcode, column + end, count)
 
 
 def _at(place: syntax.Statement, problems: Iterable[Problem]) -> Iterator[Diagnostic]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ptxgen import syntax
 from ptxgen.instr.model.call import generic_call, python_call, signature_text
+from ptxgen.instr.model.difference import opcode_problems
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.glossary import meaning
 from ptxgen.instr.model.nearest import nearest_opcode
@@ -151,6 +152,6 @@ def _unknown(statement: syntax.Instruction, found: Unrecognized) -> Explanation:
         targets=(),
         modifiers=(),
         operands=(),
-        problems=found.problems,
-        nearest="" if found.bound else nearest_opcode(statement.opcode) or "",
+        problems=tuple(opcode_problems(statement, found)),
+        nearest="" if found.bound else nearest_opcode(statement.opcode, len(statement.operands) or None) or "",
     )

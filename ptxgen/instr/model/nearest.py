@@ -23,6 +23,10 @@ from ptxgen.instr.model.types import TYPES
 _TRIES = 2000
 #: What costs more than this is another instruction.
 _LIMIT = 3.0
+#: What another number of operands costs.
+_COUNT = 1.0
+#: What an instruction computes: hardly anyone writes one of these for another.
+_OPERATIONS = frozenset({"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas", "popc", "mul"})
 #: The least that two changes cost.
 _TWO = 1.0
 #: Words of one meaning in different instructions, and how far they are apart.
@@ -46,10 +50,11 @@ _NUMBER = re.compile(r"\d+")
 
 
 @lru_cache(maxsize=4096)
-def nearest_opcode(text: str) -> str | None:
+def nearest_opcode(text: str, operands: int | None = None) -> str | None:
     """The legal opcode with modifiers whose meaning is nearest to that of `text`; None if nothing is near.
 
-    `text` is an opcode with its modifiers, without operands: `tcgen05.ld.sync.aligned.16x256b.x128.b32`.
+    `text` is an opcode with its modifiers, without operands: `tcgen05.ld.sync.aligned.16x256b.x128.b32`. With the
+    number of `operands`, what takes so many is nearer.
     """
     from ptxgen.instr import load_all
 
@@ -65,6 +70,7 @@ def nearest_opcode(text: str) -> str | None:
     names = {word for form in REGISTRY[head] for word in form.form.opcode.split(".")[1:]}
     for form in REGISTRY[head]:
         base, rest = _named(form.form.opcode.split(".")[1:], tokens[1:], names)
+        base += 0.0 if operands is None or _takes(form, operands) else _COUNT
         for changes, made in _near(form, rest):
             cost = base + changes + _reordered(tokens, made.split("."))
             cost += 0.1 * (1 - difflib.SequenceMatcher(None, text, made).ratio())
@@ -73,13 +79,22 @@ def nearest_opcode(text: str) -> str | None:
     return best[1] if best is not None and best[0] <= _LIMIT else None
 
 
+def _takes(form: type[Instruction], operands: int) -> bool:
+    """Whether a declaration has so many operands with some of its modifiers."""
+    heads = [(pattern, pattern.fields[0]) for pattern in form.form.patterns]
+    least = sum(not (head.optional or head.when or pattern.optional) for pattern, head in heads)
+    return least <= operands <= len(heads)
+
+
 def names_fix(rule: str, opcode: str, nearest: str) -> bool:
     """Whether the message of a rule already says all that leads from an opcode to the nearest legal one."""
     before, after = opcode.split("."), nearest.split(".")
     added, dropped = _without(after, before), _without(before, after)
     if added and not dropped:
-        return f" requires .{' .'.join(added)}:" in rule
-    return not added and bool(dropped) and (" allows no " in rule or "write it once" in rule)
+        return re.search(rf" requires \.{re.escape(' .'.join(added))}(:|;|$)", rule) is not None
+    if added:
+        return nearest in rule
+    return bool(dropped) and (" allows no " in rule or "write it once" in rule or nearest in rule)
 
 
 def _without(tokens: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -99,7 +114,7 @@ def _named(words: Sequence[str], tokens: Sequence[str], names: set[str]) -> tupl
     missing, rest = _without(words, tokens), _without(tokens, words)
     cost = 0.0
     for word in missing:
-        typos = [token for token in rest if token not in _words() and _spelled(token, word) < 0.4]
+        typos = [token for token in rest if token not in known_words() and _spelled(token, word) < 0.4]
         if typos:
             token = min(typos, key=lambda each: _spelled(each, word))
             rest.remove(token)
@@ -114,14 +129,14 @@ def _named(words: Sequence[str], tokens: Sequence[str], names: set[str]) -> tupl
 def _reordered(tokens: Sequence[str], made: Sequence[str]) -> float:
     """The cost of types or state spaces in another order: source and destination are exchanged."""
     for kind in (TYPES.keys(), _SPACES):
-        before, after = ([token for token in each if token in kind] for each in (tokens, made))
+        before, after = ([token.partition("::")[0] for token in each if token in kind] for each in (tokens, made))
         if before != after and sorted(before) == sorted(after):
             return 2.0
     return 0.0
 
 
 @cache
-def _words() -> frozenset[str]:
+def known_words() -> frozenset[str]:
     """Every modifier of PTX."""
     forms = [form.form for every in REGISTRY.values() for form in every]
     return frozenset(token for form in forms for slot in form.slots for token in slot.tokens)
@@ -143,6 +158,7 @@ def _near(form: type[Instruction], tokens: Sequence[str]) -> Iterator[tuple[floa
             values[slot.field] = slot.tokens[token]
     base, dropped = 0.0, 0
     has_type = any(not slot.tokens.keys().isdisjoint(TYPES) for slot in slots)
+    seen: set[tuple[str, Any]] = set()
     for token in unknown:
         meant = _meant(token, free)
         if meant is None:
@@ -150,7 +166,9 @@ def _near(form: type[Instruction], tokens: Sequence[str]) -> Iterator[tuple[floa
             dropped += 1
             continue
         cost, slot, value = meant
-        base += 0.5 + cost
+        # The same mistake again, such as both accumulators of one wrong type, counts half.
+        base += (0.5 + cost) / (2 if (token, value) in seen else 1)
+        seen.add((token, value))
         free.remove(slot)
         if slot.field is not None:
             values[slot.field] = value
@@ -158,7 +176,8 @@ def _near(form: type[Instruction], tokens: Sequence[str]) -> Iterator[tuple[floa
         return
     lacking = [slot for slot in free if not slot.optional]
     # What is left out and what is filled in would have nothing in common.
-    base += 0.8 * len(lacking) + min(dropped, len(lacking))
+    base += sum(1.3 if not slot.tokens.keys().isdisjoint(TYPES) else 0.8 for slot in lacking)
+    base += min(dropped, len(lacking))
     values.update({slot.field: slot.absent for slot in free if slot.optional and slot.field is not None})
     open_slots = [slot for slot in lacking if slot.field is not None and slot.field not in values]
     filled = itertools.product(*(_ordered(slot, form, tokens)[:12] for slot in open_slots))
@@ -198,7 +217,7 @@ def _near(form: type[Instruction], tokens: Sequence[str]) -> Iterator[tuple[floa
 def _meant(token: str, free: Sequence[Slot]) -> tuple[float, Slot, Any] | None:
     """The free slot and value for which a modifier may stand that has none here, and how far it is."""
     every = [
-        (_distance(token, each), slot, value) for slot in free for each, value in slot.tokens.items() if each != token
+        (distance(token, each), slot, value) for slot in free for each, value in slot.tokens.items() if each != token
     ]
     best = min(every, key=lambda each: each[0], default=None)
     return best if best is not None and 0.5 + best[0] < _dropped(token) else None
@@ -211,7 +230,7 @@ def _dropped(token: str) -> float:
     return 2.0 if len(_NUMBER.findall(token)) > 1 else 1.2
 
 
-def _distance(written: str, other: str) -> float:
+def distance(written: str, other: str) -> float:
     """How far the meaning of a modifier is from that of another; of a word that PTX does not have, its spelling."""
     related = _RELATED.get(frozenset((written, other)))
     if related is not None:
@@ -226,17 +245,30 @@ def _distance(written: str, other: str) -> float:
         return 0.1
     if written.partition("::")[0] == other.partition("::")[0] == "shared":
         return 0.1 if "::" in other else 0.2
-    if _NUMBER.findall(written) and _NUMBER.sub("#", written) == _NUMBER.sub("#", other):
+    if same_pattern(written, other):
         return _between_numbers(written, other)
     if written in _ROUNDING and other in _ROUNDING:
         return 0.5
-    if written in _words():
+    if written in _OPERATIONS and other in _OPERATIONS:
+        return 3.0
+    if written in known_words():
         return 1.5
     return _spelled(written, other)
 
 
+def same_pattern(written: str, other: str) -> bool:
+    """Whether two modifiers differ in their numbers alone: shapes, counts."""
+    return bool(_NUMBER.findall(written)) and _NUMBER.sub("#", written) == _NUMBER.sub("#", other)
+
+
+#: Formats of floats that no register is declared as, and those of registers.
+_FLOATS = re.compile(r"(b?f16(x2)?|tf32|f32|f64|e\dm\d)$")
+
+
 def _between_types(written: str, other: str) -> float:
     one, two = TYPES[written], TYPES[other]
+    if one.bits != two.bits and _FLOATS.match(written) and _FLOATS.match(other):
+        return 1.2 + 0.1 * abs(math.log2(two.bits / one.bits))
     integers = {"bits", "unsigned", "signed"}
     if one.bits == two.bits:
         if two.kind == "bits":
@@ -253,7 +285,7 @@ def _between_numbers(written: str, other: str) -> float:
     """Counts are near in their order, shapes only if nothing else can change."""
     pairs = list(zip(_NUMBER.findall(written), _NUMBER.findall(other), strict=True))
     apart = sum(abs(math.log2((int(two) or 0.5) / (int(one) or 0.5))) for one, two in pairs)
-    return 0.1 + 0.1 * apart + (1.0 if len(pairs) > 1 and written in _words() else 0.0)
+    return 0.1 + 0.1 * apart + (1.0 if len(pairs) > 1 and written in known_words() else 0.0)
 
 
 def _spelled(written: str, other: str) -> float:
@@ -270,7 +302,7 @@ def _spelled(written: str, other: str) -> float:
 def _ordered(slot: Slot, form: type[Instruction], tokens: Sequence[str]) -> list[Any]:
     """The values of a slot in which nothing is written, the usual ones first: semantics, the scope of the memory."""
     is_shared = form.form.opcode.startswith("mbarrier") or any("shared" in each for each in tokens)
-    usual = ("acquire", "release", "cta" if is_shared else "gpu")
+    usual = ("acquire", "release", "cta" if is_shared else "gpu", *(each for each in tokens if each in TYPES))
     return [slot.tokens[token] for token in sorted(slot.tokens, key=lambda token: token not in usual)]
 
 
@@ -283,5 +315,5 @@ def _others(
         return [(0.3 + 0.01 * place, value) for place, value in enumerate(_ordered(slot, form, tokens))]
     written = slot.spelled[current]
     kept = 0.5 if written in TYPES else 0.0
-    others = [(kept + _distance(written, token), value) for token, value in slot.tokens.items() if value != current]
+    others = [(kept + distance(written, token), value) for token, value in slot.tokens.items() if value != current]
     return [*([(0.5, slot.absent)] if slot.optional else []), *others]

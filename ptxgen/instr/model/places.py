@@ -40,9 +40,10 @@ def _part(
         return _word(text, problem.part, operands[place]) or operands[place]
     if problem.part and not problem.part.startswith("."):
         return _word(text, problem.part, (operands[0][0], operands[-1][1])) if operands else None
-    refused = _REFUSED.search(problem.message) if isinstance(found, Unrecognized) else None
+    placed = problem.occurrence >= 0
+    refused = _REFUSED.search(problem.message) if isinstance(found, Unrecognized) and not placed else None
     said = _word(text, f".{refused[1]}", opcode) if refused else None
-    return said or _word(text, problem.part, opcode)
+    return said or _word(text, problem.part, opcode, problem.occurrence)
 
 
 def _position(found: Instruction, name: str) -> int | None:
@@ -55,10 +56,10 @@ def _position(found: Instruction, name: str) -> int | None:
     return None
 
 
-def _word(text: str, part: str, within: Span) -> Span | None:
-    """Where a part stands between two places of a text, as a word of its own; the last of several."""
+def _word(text: str, part: str, within: Span, occurrence: int = -1) -> Span | None:
+    """Where a part stands between two places of a text, as a word of its own; of several by default the last."""
     if not part:
         return None
     pattern = rf"(?<![\w$%]){re.escape(part)}(?![\w$:])" if part[0] != "." else rf"{re.escape(part)}(?![\w:])"
     hits = list(re.compile(pattern).finditer(text, *within))
-    return hits[-1].span() if hits else None
+    return hits[occurrence if occurrence < len(hits) else -1].span() if hits else None

@@ -22,7 +22,7 @@ from ptxgen.instr.model.types import TYPES
 #: Modifiers that keep their order: the result's type comes first in `cvt.rn.bf16.f32`, as do the destination in
 #: `.shared::cta.global`, the layout of A in `.row.col` and the operation in `.and.popc`. Of the types some are only of
 #: what is packed in registers or memory.
-_ORDERED = (
+ORDERED = (
     frozenset((*TYPES, "b2", "b4", "b8x16", "b6x16_p32", "b4x16_p64")),
     frozenset({"const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"}),
     frozenset({"row", "col"}),
@@ -41,6 +41,10 @@ def once(tokens: Sequence[str]) -> list[str]:
         if token not in _REPEATABLE or token not in kept:
             kept.append(token)
     return kept
+
+
+#: Modifiers that a message lists.
+_NAMED = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +95,7 @@ def recognize(statement: syntax.Instruction, resolve: Resolver | None = None) ->
             return fitting[0]
         return next((made for made in fitting if not errors(made.operand_problems(resolve))), fitting[0])
     if mismatches:
-        found = ", ".join(str(operand).strip() for operand in statement.operands) or "none"
-        message = (
-            f"the operands must be as in {' or '.join(f'`{line}`' for line in dict.fromkeys(mismatches))}, not {found}"
-        )
-        return Unrecognized((Problem("operand-count", f"{statement.opcode}: {message}"),), bound=True)
+        return Unrecognized((_operand_mismatch(statement, bound, mismatches),), bound=True)
     if failed:
         nearest = min(failed, key=lambda failure: failure.distance)
         return Unrecognized((nearest.problem,))
@@ -106,6 +106,62 @@ def recognize(statement: syntax.Instruction, resolve: Resolver | None = None) ->
             (Problem("unknown-instruction", f"{statement.opcode} is not an instruction; {head} has {lines}"),)
         )
     return Unrecognized((Problem("unknown-instruction", f"PTX has no instruction {head}"),))
+
+
+def _operand_mismatch(statement: syntax.Instruction, bound: Sequence[_Bound], syntax_lines: Sequence[str]) -> Problem:
+    """Why operands fit no syntax line: the one operand at fault if another would do, else their number."""
+    operands = statement.operands
+    wrong: list[tuple[syntax.Operand, list[str]]] = []
+    for each in bound:
+        patterns = _present(each, len(operands))
+        if patterns is None:
+            continue
+        unfit = [
+            (operand, pattern)
+            for operand, pattern in zip(operands, patterns, strict=True)
+            if _match(pattern, each.modifiers, operand) is None
+        ]
+        if len(unfit) == 1:
+            operand, pattern = unfit[0]
+            wanted = " and ".join(f"{spec.name} must be {spec.describe()}" for spec in pattern.fields[:1])
+            if pattern.shape == "bracket":
+                parts = [spec.name for spec in pattern.present(each.modifiers)]
+                wanted = (
+                    f"{parts[0]} must be an address in brackets"
+                    if len(parts) == 1
+                    else (f"[{', '.join(parts)}] must be in brackets, with {len(parts)} parts")
+                )
+            known = next((said for place, said in wrong if place is operand), None)
+            if known is None:
+                wrong.append((operand, [wanted]))
+            elif wanted not in known:
+                known.append(wanted)
+    lines = " or ".join(f"`{line}`" for line in dict.fromkeys(syntax_lines))
+    if len(wrong) == 1:
+        operand, said = wrong[0]
+        text = str(operand).strip()
+        return Problem("operand-count", f"{statement.opcode}: {' or '.join(said)}, not {text}: {lines}", part=text)
+    found = ", ".join(str(operand).strip() for operand in operands) or "none"
+    return Problem("operand-count", f"{statement.opcode}: the operands must be as in {lines}, not {found}")
+
+
+def _present(bound: _Bound, count: int) -> list[Pattern] | None:
+    """The operands of a form in order, if `count` can be there: the first optional ones as needed."""
+    heads = [(pattern, pattern.fields[0]) for pattern in bound.form.form.patterns]
+    heads = [(pattern, head) for pattern, head in heads if not head.when or head.wanted(bound.modifiers)]
+    required = [
+        not (head.optional or (pattern.optional and pattern.shape != "pair")) or bool(head.when)
+        for pattern, head in heads
+    ]
+    spare = count - sum(required)
+    if not 0 <= spare <= len(heads) - sum(required):
+        return None
+    chosen: list[Pattern] = []
+    for (pattern, _), needed in zip(heads, required, strict=True):
+        if needed or spare > 0:
+            chosen.append(pattern)
+            spare -= not needed
+    return chosen
 
 
 def candidates(opcode: str) -> list[Instruction]:
@@ -212,7 +268,7 @@ def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[in
                 slot.optional or index in chosen for index, slot in enumerate(slots)
             )
         first = 0
-        for ordered in _ORDERED:
+        for ordered in ORDERED:
             if tokens[position] in ordered:
                 first = max((index + 1 for index, at in chosen.items() if tokens[at] in ordered), default=0)
         for index, slot in enumerate(slots[first:], first):
@@ -252,7 +308,8 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
             return distance, Problem("unknown-modifier", message, part=f".{token}")
         if not difflib.get_close_matches(token, every, n=1, cutoff=0.5):
             distance += 1  # of two forms, the one with a similar modifier explains better
-        known = " ".join("." + name for name in every[:24]) + (" ..." if len(every) > 24 else "")
+        more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
+        known = " ".join("." + name for name in every[:_NAMED]) + more
         message = f"{opcode} has no modifier .{token}; it has {known or 'none'}"
         return distance, Problem("unknown-modifier", message, part=f".{token}")
     if not missing:

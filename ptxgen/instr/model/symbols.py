@@ -146,7 +146,7 @@ _TITLES = {
     "undeclared-name": "undeclared name",
     "undefined-function": "undefined function",
     "unknown-instruction": "unknown instruction",
-    "unknown-modifier": "unknown modifier",
+    "unknown-modifier": "illegal modifier",
     "variable-type": "illegal variable type",
     "vector-length": "vector length mismatch",
 }
@@ -166,6 +166,8 @@ class Problem:
     severity: Severity = "error"
     operand: str = field(default="", compare=False)
     part: str = field(default="", compare=False)
+    #: Which of several equal parts it is, from 0; -1 is the last.
+    occurrence: int = field(default=-1, compare=False)
 
 
 def title_of(code: str) -> str:

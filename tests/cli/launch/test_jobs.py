@@ -242,7 +242,7 @@ def test_illegal_ptx_is_refused_in_the_words_of_check(cli: Cli, tmp_path: Path) 
     )
     outcome = cli("run", path)
     assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.err.startswith(f"error: {path}:8: unknown modifier: add has no modifier .u33")
+    assert outcome.err.startswith(f"error: {path}:8: illegal modifier: .u33 of add must be .u32")
     assert outcome.err.splitlines()[1] == "> 8 │     add.u33 %r, %r, 1;"
 
 

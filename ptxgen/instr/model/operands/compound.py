@@ -17,6 +17,7 @@ from ptxgen.instr.model.operands.specification import (
     Specification,
     TypeRef,
     example_register,
+    in_register,
     type_of,
     type_problem,
     value_of,
@@ -284,7 +285,7 @@ class VectorSpec(Specification):
             if len(set(declared)) > 1 or (self.wide and not kinds & {"float", "predicate"}):
                 together = TYPES[f"b{together.bits}"]
             if not (holds_wider if self.wide else holds)(together, wanted):
-                how = f"{wanted} or wider" if self.wide else f"{wanted}"
+                how = f"{in_register(wanted)} or wider" if self.wide else in_register(wanted)
                 yield Problem("operand-type", f"the elements of {self.name} must be of type {how}, not {names}")
 
     def example(self, form: Subject, position: int) -> str:
@@ -300,7 +301,8 @@ class VectorSpec(Specification):
 
     def explain(self, form: Subject) -> str:
         length, wanted = self.length(form), type_of(self.type, form)
-        return f"{length} registers of {wanted} in braces" if length > 1 or not self.scalar else f"a {wanted} register"
+        held = in_register(wanted)
+        return f"{length} registers of {held} in braces" if length > 1 or not self.scalar else f"a {held} register"
 
 
 def repeated(form: Subject, *results: str) -> str | None:

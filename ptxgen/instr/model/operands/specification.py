@@ -98,8 +98,24 @@ def example_register(wanted: Type, position: int) -> str:
     return EXAMPLE_REGISTERS[name if name in EXAMPLE_REGISTERS else f"b{wanted.bits}"] + str(position)
 
 
+def register_type(wanted: Type) -> str:
+    """The type of a register for a value: packed formats live in untyped registers (`.b8` of `.e2m1x2`)."""
+    return f".b{wanted.bits}" if wanted.kind == "packed" and wanted.name != "f16x2" else str(wanted)
+
+
+def in_register(wanted: Type) -> str:
+    """That type, with the format of the value where it is another: `.b8 for .e2m1x2`."""
+    held = register_type(wanted)
+    return held if held == str(wanted) or wanted.name[1:] == held[2:] else f"{held} for {wanted}"
+
+
+def _a_register(wanted: Type) -> str:
+    held = register_type(wanted)
+    return f"a {held} register" + ("" if held == str(wanted) else f" for {wanted}")
+
+
 def _undeclared(operand: Operand, wanted: Type) -> Problem:
-    message = f"{operand} is not declared; declare it, for example .reg {wanted} {operand};"
+    message = f"{operand} is not declared; declare it, for example .reg {register_type(wanted)} {operand};"
     return Problem("undeclared-name", message, part=str(operand))
 
 
@@ -131,7 +147,7 @@ def type_problem(
     assert symbol.type is not None
     if (holds_wider if wide else holds)(symbol.type, wanted):
         return None
-    how = f"{wanted} or wider" if wide else f"{wanted}"
+    how = f"{in_register(wanted)} or wider" if wide else in_register(wanted)
     message = f"{spec.name} must be of type {how}, but {operand} is declared {symbol.type}"
     return Problem("operand-type", message, part=str(operand))
 
@@ -195,7 +211,8 @@ class RegisterSpec(Specification):
         return "a register"
 
     def explain(self, form: Subject) -> str:
-        return f"a {type_of(self.type, form)} register"
+        wanted = type_of(self.type, form)
+        return _a_register(wanted)
 
 
 def _is_vector(operand: Operand, resolve: Resolver) -> bool:
@@ -223,7 +240,7 @@ def _constant_problem(spec: Specification, operand: Immediate | Expression, want
     if value is None:
         return Problem("operand-kind", f"{spec.name} must be a constant that has a value, not {operand}")
     if not _has_constants(wanted):
-        return Problem("operand-kind", f"{spec.name} must be a register for {wanted}, not the constant {operand}")
+        return Problem("operand-kind", f"{spec.name} must be {_a_register(wanted)}, not the constant {operand}")
     if wanted.kind == "float":
         if isinstance(value, float):
             return None
@@ -348,7 +365,7 @@ class SourceSpec(Specification):
 
     def explain(self, form: Subject) -> str:
         wanted = type_of(self.type, form)
-        kind = f"a {wanted} register" + (" or a constant" if self.immediate and _has_constants(wanted) else "")
+        kind = _a_register(wanted) + (" or a constant" if self.immediate and _has_constants(wanted) else "")
         return kind + ("" if self.low is None and self.high is None else f", {self._range(form)}")
 
     def _highest(self, form: Subject) -> int | None:
