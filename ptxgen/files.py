@@ -1,4 +1,4 @@
-"""Paths: those that are given where text is wanted, and those of files that are not there."""
+"""Files of PTX: paths that are given where text is wanted, those that are not there, and dumps of cuobjdump."""
 
 from __future__ import annotations
 
@@ -25,3 +25,35 @@ def similar_file(path: str | os.PathLike[str]) -> str:
         return ""
     close = difflib.get_close_matches(missing.name, names, n=2)
     return f"; did you mean {' or '.join(str(missing.parent / name) for name in close)}?" if close else ""
+
+
+_DUMPED = re.compile(r"^Fatbin (ptx|elf) code:[ \t]*\r?$", re.MULTILINE)
+_VERSION = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
+_DUMPED_TARGET = re.compile(r"^[ \t]*\.target[ \t]+(\w+)", re.MULTILINE)
+
+
+def ptx_of_dump(text: str) -> str:
+    """PTX as it is; of a dump of `cuobjdump --dump-ptx` its module, whose lines keep their numbers.
+
+    The headers of the dump become comments. Raises ValueError for a dump without PTX, or with several modules.
+    """
+    starts = [found.start() for found in _DUMPED.finditer(text)]
+    if not starts:
+        return text
+    ends = [*starts[1:], len(text)]
+    parts = [(start, end, _VERSION.search(text, start, end)) for start, end in zip(starts, ends, strict=True)]
+    modules = [(start, end, found.start()) for start, end, found in parts if found is not None]
+    if not modules:
+        raise ValueError("this dump of cuobjdump has no PTX; cuobjdump --dump-ptx prints it, if the file holds any")
+    if len(modules) > 1:
+        targets = [_DUMPED_TARGET.search(text, begin, end) for _, end, begin in modules]
+        names = ", ".join(found[1] if found else "unknown" for found in targets)
+        message = f"this dump of cuobjdump has {len(modules)} PTX modules ({names})"
+        raise ValueError(f"{message}; cuobjdump --dump-ptx --gpu-architecture sm_.. prints one")
+    ((_, end, begin),) = modules
+    begin = text.rfind("\n", 0, begin) + 1
+    return f"{_commented(text[:begin])}{text[begin:end]}{_commented(text[end:])}"
+
+
+def _commented(text: str) -> str:
+    return "".join(f"// {line}" if line.strip() else line for line in text.splitlines(keepends=True))

@@ -30,14 +30,17 @@ class IllegalPtxError(InputError):
     code = WRONG
 
 
-def report(error: BaseException) -> int | None:
-    """Print the message of a user error and return its exit code; None for an internal error."""
+def report(error: BaseException, command: str = "ptxgen") -> int | None:
+    """Print the message of a user error and return its exit code; None for an internal error.
+
+    `command` is whose help a usage error names if it does not say itself.
+    """
     if isinstance(error, InputError):
         return _say(str(error), error.excerpt, error.code)
     usage = getattr(error, "format_message", None)
     if callable(usage):  # typer's and click's own: an unknown option, a missing argument, a value of the wrong type
         context = getattr(error, "ctx", None)
-        command = context.command_path if context is not None else "ptxgen"
+        command = context.command_path if context is not None else command
         sentence = " ".join(str(usage()).split()).rstrip(".")
         return _say(f"{sentence[:1].lower()}{sentence[1:]} (see '{command} --help')")
     if isinstance(error, MemoryError):

@@ -72,15 +72,16 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for what it lacks
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        command = typer.main.get_command(app.for_words(sys.argv[1:] if arguments is None else arguments))
+        command = typer.main.get_command(app.for_words(words))
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         code = command.main(args=arguments, prog_name="ptxgen", standalone_mode=False, terminal_width=width)
         return code if isinstance(code, int) else errors.OK
     except (KeyboardInterrupt, typer.Abort):
         return errors.INTERRUPTED
     except Exception as error:
-        code = errors.report(error)
+        code = errors.report(error, " ".join(["ptxgen", *words[:1]]) if words and words[0][:1].isalpha() else "ptxgen")
         if code is None:
             raise
         return code

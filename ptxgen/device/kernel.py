@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptxgen.files import looks_like_path, similar_file
+from ptxgen.files import looks_like_path, ptx_of_dump, similar_file
 from ptxgen.names import demangled, shown_name
 
 if TYPE_CHECKING:
@@ -125,6 +125,10 @@ class Kernel:
         except UnicodeDecodeError:
             kind = "an ELF file (a cubin?)" if data.startswith(b"\x7fELF") else "not text"
             raise KernelError(f"{path} is {kind}; a kernel is made from PTX text") from None
+        try:
+            text = ptx_of_dump(text)
+        except ValueError as error:
+            raise KernelError(f"{path}: {error}") from None
         return cls.from_ptx(text, entry, regions=regions)
 
     def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.cli.common.source import excerpt
 from ptxgen.cli.errors import InputError, nearest
-from ptxgen.files import similar_file
+from ptxgen.files import ptx_of_dump, similar_file
 from ptxgen.instr.model.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -22,15 +22,30 @@ def read_ptx(path: str) -> str:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}{similar_file(path)}") from None
-    if data.startswith(b"\x7fELF"):
-        raise InputError(f"{path} is an ELF file (a cubin?), not PTX text")
+    if (binary := machine_code(data)) is not None:
+        raise InputError(f"{path} is {binary}, not PTX text; cuobjdump --dump-ptx {path} prints its PTX, if it has any")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text: byte {data[error.start]:#04x} at offset {error.start}") from None
     if "\0" in text:
         raise InputError(f"{path} is not text: byte 0x00 at offset {data.index(0)}")
-    return text
+    try:
+        return ptx_of_dump(text)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def is_file(word: str) -> bool:
+    """Whether a word names a PTX or Python file, standard input, or any file that is there."""
+    return word == "-" or word.endswith((".py", ".ptx")) or Path(word).is_file()
+
+
+def machine_code(data: bytes) -> str | None:
+    """What a file is that holds machine code: a cubin or other ELF file, or a fatbin; None for others."""
+    if data.startswith(b"\x7fELF"):
+        return "an ELF file (a cubin?)"
+    return "a fatbin" if data.startswith((b"\x50\xed\x55\xba", b"\xba\x55\xed\x50")) else None
 
 
 def parse_ptx(text: str, path: str) -> Module:

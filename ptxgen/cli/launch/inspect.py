@@ -92,6 +92,18 @@ class Inspection:
             array, index = parse_element(each, arrays)
             array.address_of(index)
 
+    def require_line(self, text: str) -> None:
+        """Raises InputError for an `--at` of a line where the PTX has no instruction, before anything runs."""
+        line = self._at.line if self._at is not None else None
+        if line is None:
+            return
+        from ptxgen.syntax import Instruction, parse
+
+        lines = [each.line for each in parse(text).statements() if isinstance(each, Instruction)]
+        if line not in lines:
+            near = min(lines, key=lambda each: (each < line, abs(each - line)), default=0)
+            raise InputError(f"--at line:{line}: there is no instruction; the nearest is in line {near}")
+
     def observe(self, device: Device, roles: Mapping[int, str]) -> None:
         """Have the launches of an emulator observed; `roles` name warps of a CTA in the trace."""
         if self._trace is not None:

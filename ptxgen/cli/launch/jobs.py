@@ -74,6 +74,10 @@ class Runnable(Protocol):
         """Of all arrays, by name."""
         ...
 
+    def parameter(self, given: str) -> str:
+        """The array that the number of a parameter stands for, or the name itself."""
+        ...
+
     def run(self, device: Device) -> JobResult | PlainResult: ...
 
 
@@ -119,6 +123,10 @@ class JobRun:
         inputs = {name: each.shape for name, each in self.job.inputs.items()}
         return {**inputs, **{name: shape for name, (shape, _) in self.job.outputs.items()}}
 
+    def parameter(self, given: str) -> str:
+        """The name itself: a job's arrays are no parameters."""
+        return given
+
     def run(self, device: Device) -> JobResult:
         return self.job.run(device)
 
@@ -130,12 +138,14 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     """
     from ptxgen.cli.launch.schedules import FileRun, schedules_to_try, search
 
+    options = replace(options, outputs=_named(given, options.outputs))
     for name, path in options.outputs.items():
         if name not in given.names:
             near = nearest(name, given.names) or f"; there are {', '.join(given.names) or 'none'}"
             raise InputError(f"--out {name}: there is no array of this name{near}")
         require_savable(path)
     inspection.require_elements(given.shapes)
+    inspection.require_line(given.ptx)
     cubin = _assembled(given)
     found, schedule = None, options.schedule
     if options.schedules:
@@ -169,6 +179,22 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
         _print(given, result, found, cubin, options)
         inspection.show(result.arrays)
     return WRONG if not result.ok or result.launch.fails(options.fail_on) else OK
+
+
+def _named(given: Runnable, outputs: Mapping[str, str]) -> dict[str, str]:
+    """The files of `--out` by the name of an array, also those that are given for the number of a parameter.
+
+    Raises InputError.
+    """
+    found: dict[str, str] = {}
+    words: dict[str, str] = {}
+    for name, path in outputs.items():
+        array = given.parameter(name)
+        if array in found:
+            raise InputError(f"--out {words[array]}= and --out {name}= are for the same array")
+        words[array] = name
+        found[array] = f"{array}.npy" if path == f"{name}.npy" else path
+    return found
 
 
 def _assembled(given: Runnable) -> Cubin | None:

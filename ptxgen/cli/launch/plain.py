@@ -70,13 +70,13 @@ class PlainRun:
         """The values by name, also those that are given for the number of a parameter. Raises InputError."""
         named: dict[str, Value] = {}
         for name, value in given.items():
-            parameter = self._name(name)
+            parameter = self.parameter(name)
             if parameter in named:
                 raise InputError(f"--arg {name}= and --arg {parameter}= are for the same parameter")
             named[parameter] = value
         return named
 
-    def _name(self, given: str) -> str:
+    def parameter(self, given: str) -> str:
         """The parameter that a number stands for, or the name itself."""
         parameters = self.kernel.parameters
         return parameters[int(given)].name if given.isdecimal() and int(given) < len(parameters) else given
@@ -136,7 +136,7 @@ class PlainRun:
                     raise InputError(f"--arg {info.name}: {error}") from None
             case ArrayValue():
                 return made[info.name]
-        array = self._name(value.array)
+        array = self.parameter(value.array)
         encoded = value.encode(self.arrays[array].values, made[array])
         if info.size == 8:  # the address of a map in global memory
             return device.array(np.frombuffer(encoded.encode(), np.uint8))
@@ -159,10 +159,10 @@ class PlainRun:
         used = {each.name for each in parameters}
         for key, each in self.values.items():
             if isinstance(each, TensormapValue):
-                if self._name(each.array) not in self.arrays:
+                if self.parameter(each.array) not in self.arrays:
                     near = nearest(each.array, self.arrays)
                     raise InputError(f"--arg {key}: there is no array {each.array!r}; add --arg {each.array}={near}")
-                used.add(self._name(each.array))
+                used.add(self.parameter(each.array))
         for key in self.values:
             if key not in used:
                 near = nearest(key, used)

@@ -216,7 +216,7 @@ def run(
     it may be left out: then the kernel and its options are what should be fastest there.
     """
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
-    from ptxgen.cli.common.files import parse_ptx, read_ptx, require_writable
+    from ptxgen.cli.common.files import is_file, parse_ptx, read_ptx, require_writable
     from ptxgen.cli.common.terminal import output, steps
     from ptxgen.cli.launch.jobs import Options, named_in, run_file
     from ptxgen.cli.launch.report import RunReport
@@ -225,6 +225,7 @@ def run(
     from ptxgen.cli.toolchain.ptx import assembled
     from ptxgen.device import read_accepts
     from ptxgen.executor import require_workers
+    from ptxgen.files import similar_file
     from ptxgen.gemm.job import GemmJob
 
     chosen = choose("--schedule", schedule, devices.SCHEDULES)
@@ -284,8 +285,12 @@ def run(
     for option, value in (("--ncu-report", ncu_report), ("--ncu-options", ncu_options)):
         if value is not None:
             raise InputError(f"{option} goes with --ncu")
-    if kernel.endswith((".py", ".ptx")):
-        settings_of = named_in(read_ptx(kernel)) if kernel.endswith(".ptx") and not own_launch.words else None
+    edited = None
+    if kernel.endswith((".cubin", ".fatbin", ".txt", ".o", ".so")) and not is_file(kernel):
+        raise InputError(f"there is no file {kernel}{similar_file(kernel)}")
+    if is_file(kernel):
+        edited = None if kernel.endswith(".py") else read_ptx(kernel)
+        settings_of = named_in(edited) if edited is not None and not own_launch.words else None
         if settings_of is None:
             if whole_range:
                 raise InputError(f"--whole-range is for shipped kernels: {kernel} has inputs of its own")
@@ -294,7 +299,7 @@ def run(
                 seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, files, timeout, verbose,
                 explore, severity,
             )  # fmt: skip
-            return run_file(own_launch.runnable(kernel, seed), options, inspection)
+            return run_file(own_launch.runnable(kernel, seed, edited), options, inspection)
         ptx = kernel
         kernel, own = settings_of
         settings = [*own, *settings]
@@ -313,8 +318,9 @@ def run(
     if ptx is None:
         text = plan.text
     else:
-        text = read_ptx(ptx)
+        text = read_ptx(ptx) if edited is None else edited
         parse_ptx(text, ptx)
+    inspection.require_line(text)
     planned = time.perf_counter() - start
     with steps() as progress:
         progress.begin("assembling")

@@ -113,8 +113,11 @@ class LaunchWords:
         if self.words:
             raise InputError(f"{self.words[0]} is for a file of your own; the plan of {kernel} says its launch")
 
-    def runnable(self, path: str, seed: int) -> Runnable:
-        """What a PTX or Python file gives to run. Raises InputError, JobError, KernelError."""
+    def runnable(self, path: str, seed: int, text: str | None = None) -> Runnable:
+        """What a PTX or Python file gives to run; `text` is that of a PTX file.
+
+        Raises InputError, JobError, KernelError.
+        """
         from ptxgen.cli.common.files import parse_ptx, read_ptx
         from ptxgen.cli.launch.jobs import JobRun
         from ptxgen.device import Kernel
@@ -129,7 +132,7 @@ class LaunchWords:
                 return JobRun.load(path, seed, tuple(self.arguments))
             kernel = Kernel.from_ptx(found.text, self.entry or found.name, regions=found.regions)
         else:
-            text = read_ptx(path)
+            text = read_ptx(path) if text is None else text
             parse_ptx(text, path)
             kernel = Kernel.from_ptx(text, self.entry)
         return self._plain(path, kernel, seed)

@@ -59,9 +59,13 @@ def show_search(found: Search, as_json: bool) -> int:
                 out.print()
             out.print(Text(opcode, style="bold"), soft_wrap=True)
             for each in _asked(found, opcode, forms):
-                for line in _lacking(each):
+                for line in _lacking(each, whole=not out.is_terminal):
                     out.print(line, soft_wrap=True)
             room = out.width - max(len(each.key) for each in forms) - 4
+            if not out.is_terminal:  # for a file or a pipe nothing is left out
+                for each in forms:
+                    out.print(Text(f"  {each.key}  {each.summary}"), soft_wrap=True)
+                continue
             if room < _LEAST_ROOM:  # names and summaries below each other
                 for each in forms:
                     out.print(Text(f"  {each.key}", style="cyan"), soft_wrap=True)
@@ -82,10 +86,10 @@ def _asked(found: Search, opcode: str, forms: list[Found]) -> list[Found]:
     return [each for each in forms if each.lacks][:1] if f"{asked}.".startswith(f"{opcode}.") else []
 
 
-def _lacking(found: Found) -> list[Any]:
+def _lacking(found: Found, *, whole: bool) -> list[Any]:
     from rich.text import Text
 
-    lacks = " ".join(_shortened(each) for each in found.lacks)
+    lacks = " ".join(found.lacks if whole else map(_shortened, found.lacks))
     lines = [Text("  lacks ", style="yellow").append(lacks, style="")]
     return [*lines, *(Text("  legal ", style="dim").append(each, style="green") for each in found.spellings)]
 

@@ -88,7 +88,7 @@ def _print(report: Report) -> None:
 
 def _list(lines: Iterator[str]) -> None:
     for number, line in enumerate(lines):
-        if number == _SHOWN:
+        if number == _SHOWN and sys.stdout.isatty():
             print("  ... (--json has all)")
             return
         print(f"  {' '.join(line.split())}")

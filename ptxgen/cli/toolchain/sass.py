@@ -34,7 +34,8 @@ def sass(
         list[str],
         typer.Argument(
             metavar="FILE | diff A B",
-            help="PTX, a cubin, an ELF file, a fatbin, or a shipped kernel with options: NAME[option=value,...].",
+            help="PTX, a cubin, an ELF file, a fatbin, - for standard input, or a shipped kernel with options: "
+            "NAME[option=value,...].",
             show_default=False,
             autocompletion=completion.kernel_names,
         ),
@@ -241,7 +242,9 @@ class Given:
 
 
 def _given(word: str) -> Given:
-    """What a word names. Raises InputError, PlanError."""
+    """What a word names; - is standard input. Raises InputError, PlanError."""
+    if word == "-":
+        return Given("standard input", sys.stdin.buffer.read(), None)
     path = Path(word)
     if path.is_file():
         try:

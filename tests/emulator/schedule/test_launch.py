@@ -243,7 +243,7 @@ def test_another_target() -> None:
     assert Emulator("sm_90a").launch(kernel, 1, 32, []).findings == []
     assert Emulator().launch(kernel, 1, 32, []).findings == []
     (finding,) = Emulator("sm_100a").launch(kernel, 1, 32, []).findings
-    assert (finding.code, finding.severity, finding.line) == ("other-target", "advice", 2)
+    assert (finding.code, finding.severity, finding.line) == ("other-target", "error", 2)
     assert 'use Emulator("sm_90a")' in finding.message
 
 

@@ -37,7 +37,6 @@ ILLEGAL_PTX = _check(
 OTHER_TARGET = _check(
     code="other-target",
     title="other target",
-    severity="advice",
     section="11.1.2",
     rule="The module's .target does not run on the GPU that the emulator stands for: an `a` target runs on that one "
     "alone, an `f` target on its family, others on all that are newer.",
