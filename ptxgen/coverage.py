@@ -60,7 +60,7 @@ class Row:
 @cache
 def _records() -> dict[str, dict[str, Any]]:
     path = resources.files("ptxgen").joinpath(MICROTESTED)
-    return {row["key"]: row for row in json.loads(path.read_text())} if path.is_file() else {}
+    return {row["key"]: row for row in json.loads(path.read_text(encoding="utf-8"))} if path.is_file() else {}
 
 
 @cache

@@ -145,7 +145,7 @@ def load_job(path: Path, seed: int) -> Job:
 def load_python(path: Path, seed: int) -> Job | Kernel:
     """The `job` of a Python file, or else its `kernel`: a Kernel, or PTX text. Raises JobError."""
     try:
-        path.open().close()
+        path.open(encoding="utf-8").close()
     except OSError as error:
         raise JobError(f"cannot read {path}: {(error.strerror or str(error)).lower()}{similar_file(path)}") from None
     try:

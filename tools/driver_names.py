@@ -99,12 +99,12 @@ def offsets(include: Path) -> dict[str, tuple[int, int]]:
     )
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, "offsets.c"), Path(folder, "offsets")
-        source.write_text(program)
+        source.write_text(program, encoding="utf-8")
         if not (include / "crt").exists():  # CUDA 12 has it in another wheel, and nothing here needs it
             Path(folder, "crt").mkdir()
             Path(folder, "crt/host_defines.h").write_text(
                 "#define __device_builtin__\n#define __align__(n) __attribute__((aligned(n)))\n"
-                "#define __builtin_align__(n) __align__(n)\n"
+                "#define __builtin_align__(n) __align__(n)\n", encoding="utf-8"
             )
         subprocess.run(["cc", "-w", f"-I{include}", f"-I{folder}", "-o", str(made), str(source)], check=True)
         output = subprocess.run([str(made)], check=True, capture_output=True, text=True).stdout

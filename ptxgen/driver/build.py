@@ -64,7 +64,7 @@ def compile_into(folder: Path) -> None:
     _compile([compiler, *_FLAGS, "-o", str(folder / LIBRARY), *sources, *_LINK])
     _compile([compiler, "-O2", "-Wall", "-Wextra", "-o", str(folder / WRAPPER), str(NATIVE / "ptxas/ptxas.c")])
     for name, version in _ALIASES.items():
-        with tempfile.NamedTemporaryFile("w", suffix=".map") as script:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".map") as script:
             script.write(f"{version} {{ }};\n" if version else "{ local: *; };\n")
             script.flush()
             link = ["-shared", f"-Wl,-soname,{name}", f"-Wl,--version-script={script.name}", "-Wl,-rpath,$ORIGIN"]

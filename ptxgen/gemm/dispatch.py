@@ -83,7 +83,7 @@ def tuning_table(machine: str) -> Table:
     path = FOLDER / f"{machine}.toml"
     if not path.is_file():
         return Table("", "", "", ())
-    read = tomllib.loads(path.read_text())
+    read = tomllib.loads(path.read_text(encoding="utf-8"))
     rows = tuple(_row(each) for each in read["row"])
     return Table(read["device"], read["driver"], read["date"], rows)
 

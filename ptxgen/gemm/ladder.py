@@ -137,7 +137,7 @@ def read_ladder(path: Path, known: dict[str, KernelEntry], folder: Path | None =
     Raises PlanError for a file that cannot be read and for an entry that makes no sense.
     """
     try:
-        content = tomllib.loads(path.read_text())
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PlanError(f"cannot read {path}: {error}") from None
     _require_keys(path, "the file", content, "a ladder", _FILE_KEYS)

@@ -48,7 +48,7 @@ def keep(path: Path | None, value: object) -> None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
             json.dump(value, file)
         os.replace(file.name, path)
     except OSError:

@@ -36,7 +36,7 @@ class Index:
 @cache
 def index() -> Index:
     """The recorded index."""
-    kept = json.loads(resources.files("ptxgen.sass").joinpath(_FILE).read_text())
+    kept = json.loads(resources.files("ptxgen.sass").joinpath(_FILE).read_text(encoding="utf-8"))
     forms = {
         key: {target: _spelled(groups) for target, groups in targets.items()} for key, targets in kept["forms"].items()
     }
@@ -58,7 +58,7 @@ def write(made: Index) -> None:
         rows.append(f"{json.dumps(key)}: {json.dumps(grouped)}")
     head = f'"ptxas": {json.dumps(made.ptxas)}, "date": {json.dumps(made.date)}'
     text = "{" + head + ', "forms": {\n' + ",\n".join(rows) + "\n}}\n"
-    Path(__file__).with_name(_FILE).write_text(text)
+    Path(__file__).with_name(_FILE).write_text(text, encoding="utf-8")
     index.cache_clear()
 
 

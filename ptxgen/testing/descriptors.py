@@ -45,7 +45,7 @@ class Snapshots:
     def check(self, name: str, made: Descriptor) -> None:
         """A descriptor is that of the snapshot of this name. Raises AssertionError with the fields that differ."""
         __tracebackhide__ = True
-        kept = json.loads(self.path.read_text()) if self.path.is_file() else {}
+        kept = json.loads(self.path.read_text(encoding="utf-8")) if self.path.is_file() else {}
         encoded = made.encode()
         bits = encoded.hex() if isinstance(encoded, bytes) else f"{encoded:#x}"
         now = {"type": type(made).__name__, "bits": bits, **_context(made)}

@@ -392,3 +392,15 @@ def test_as_a_module() -> None:
         [sys.executable, "-m", "ptxgen", "kernels"], capture_output=True, text=True, check=True, cwd="/"
     )
     assert "blackwell/swizzled" in found.stdout
+
+
+def test_an_ascii_locale(tmp_path: Path) -> None:
+    """Files of the package are UTF-8 whatever the locale says, and paths may have any characters."""
+    file = tmp_path / "mit ä raum" / "ü k.ptx"
+    file.parent.mkdir()
+    environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "LANG", "PYTHONUTF8")}
+    environment |= {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    for words in (["build", "hopper/wgmma", "-o", file], ["check", file]):
+        command = [sys.executable, "-X", "utf8=0", "-m", "ptxgen", *map(str, words)]
+        done = subprocess.run(command, capture_output=True, env=environment, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")

@@ -100,7 +100,7 @@ def headers(include: Path) -> list[Path]:
 
 def targets(header: Path, among: Iterable[str]) -> list[str]:
     """The targets that have any of a header's wrappers."""
-    found = list(wrappers(header.read_text()))
+    found = list(wrappers(header.read_text(encoding="utf-8")))
     return [target for target in among if any(each.exists(parse_target(target)) for each in found)]
 
 

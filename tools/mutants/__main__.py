@@ -99,7 +99,7 @@ class Kept:
         self._path = path
         self._found: dict[tuple[object, ...], Verdict] = {}
         if resume and path.exists():
-            for line in path.read_text().splitlines():
+            for line in path.read_text(encoding="utf-8").splitlines():
                 values = json.loads(line)
                 mutant = Mutant(**values.pop("mutant"))
                 digest, at = values.pop("digest"), values.pop("at")
@@ -108,7 +108,7 @@ class Kept:
                     self._found[_key(verdict.subject, digest, at, mutant)] = verdict
         else:
             path.parent.mkdir(exist_ok=True)
-            path.write_text("")
+            path.write_text("", encoding="utf-8")
 
     def verdict(self, subject: str, mutant: Mutant) -> Verdict | None:
         """What is known of a mutant of a subject's present text."""

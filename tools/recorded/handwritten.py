@@ -23,7 +23,7 @@ def compile_source(source: Path) -> str:
     nvcc = find_nvcc()
     if nvcc is None:
         raise NvccError("nvcc 13 or newer is neither on the PATH nor in /usr/local/cuda")
-    first = source.read_text().partition("\n")[0]
+    first = source.read_text(encoding="utf-8").partition("\n")[0]
     if not first.startswith("// nvcc "):
         raise NvccError(f"{source.name}: the first line must be `// nvcc` and its options")
     command = [str(nvcc), "-ptx", "-o", "-", *first.split()[2:], str(source)]

@@ -36,12 +36,12 @@ class Kept:
         self._path = path
         self._found: dict[tuple[str, str], str | None] = {}
         if resume and path.exists():
-            for line in path.read_text().splitlines():
+            for line in path.read_text(encoding="utf-8").splitlines():
                 case, text, outcome = json.loads(line)
                 self._found[case, text] = outcome
         else:
             path.parent.mkdir(exist_ok=True)
-            path.write_text("")
+            path.write_text("", encoding="utf-8")
 
     def known(self, case: Case) -> bool:
         """Whether a case need not run: it was right, or there is no such config."""

@@ -118,14 +118,14 @@ def _copy(entry: KernelEntry | None, folder: str) -> None:
     if entry is None:
         raise InputError("--copy takes the name of one kernel: ptxgen kernels KERNEL --copy FOLDER")
     source = (entry.template.folder or KERNELS_FOLDER) / entry.template.name
-    made = {Path(folder) / source.name: source.read_text()}
+    made = {Path(folder) / source.name: source.read_text(encoding="utf-8")}
     made[Path(folder) / "ladder.toml"] = _LADDER.format(entry=entry, template=source.name)
     if existing := [str(path) for path in made if path.exists()]:
         raise InputError(f"{' and '.join(existing)} already there; --copy replaces no file")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for path, text in made.items():
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {folder}: {reason(error)}") from None
     print(f"{folder}: {', '.join(path.name for path in made)}; run it: ptxgen run {folder}#mine")

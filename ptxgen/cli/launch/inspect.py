@@ -135,7 +135,7 @@ class Inspection:
             if self.lines == "-":
                 print(text)
             else:
-                Path(self.lines).write_text(text + "\n")
+                Path(self.lines).write_text(text + "\n", encoding="utf-8")
             where = "" if self.lines == "-" else f"; {self.lines} has the counts by line"
             print(f"lines: {executed} of {every} instructions executed{where}")
         if self._trace is not None and self.trace is not None:

@@ -112,7 +112,7 @@ def certificates() -> dict[str, Certificate]:
     path = resources.files("ptxgen.instr.model").joinpath(FILE)
     if not path.is_file():
         return {}
-    return {row["key"]: Certificate(**row) for row in json.loads(path.read_text())}
+    return {row["key"]: Certificate(**row) for row in json.loads(path.read_text(encoding="utf-8"))}
 
 
 def write_certificates(made: Iterable[Certificate], declared: Iterable[str]) -> None:
