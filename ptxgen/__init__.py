@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ptxgen.device import Finding, Kernel, Launch, LaunchReport
+    from ptxgen.driver import exec
     from ptxgen.emulator import Emulator
     from ptxgen.gpu import Gpu
     from ptxgen.instr.model.check import Diagnostic, check
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "assemble",
     "check",
+    "exec",
     "parse",
 ]
 
@@ -49,6 +51,7 @@ _HOMES = {
     "PtxSyntaxError": "ptxgen.syntax",
     "assemble": "ptxgen.toolchain",
     "check": "ptxgen.instr.model.check",
+    "exec": "ptxgen.driver",
     "parse": "ptxgen.syntax",
 }
 #: Packages that `import ptxgen` makes reachable as attributes.
@@ -57,6 +60,7 @@ _PACKAGES = frozenset(
         "builder",
         "descriptors",
         "device",
+        "driver",
         "emulator",
         "gemm",
         "gpu",

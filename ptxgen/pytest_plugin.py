@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many seeds of the schedule random (ini option emulator_seeds; else 1)",
     )
     group.addoption(
+        "--ptxgen-exec",
+        metavar="sm_NNN",
+        nargs="?",
+        const="sm_100a",
+        help="run this test session, GPU tests among it, on an emulated GPU (ptxgen exec); default sm_100a. Give it "
+        "after the files, or with =",
+    )
+    group.addoption(
         "--update-descriptors",
         action="store_true",
         default=False,
@@ -37,6 +47,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("emulator_schedules", "schedules of the fixture `emulator`", default="all")
     parser.addini("emulator_seeds", "seeds of the schedule random", default="1")
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """With --ptxgen-exec the session runs again below `ptxgen exec`, whose exit code is that of this one."""
+    target = config.getoption("--ptxgen-exec")
+    if target is None or os.environ.get("PTXGEN_EXEC_SOCKET"):
+        return None
+    from ptxgen.driver import BuildError, Options, ProgramError, run
+
+    command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
+    try:
+        results = run(command, Options(target=target))
+    except (BuildError, ProgramError) as error:
+        raise pytest.UsageError(str(error)) from None
+    return results.exit_code
 
 
 def pytest_configure(config: pytest.Config) -> None:

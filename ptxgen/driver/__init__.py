@@ -5,8 +5,9 @@ emulator, in a process of its own, and shares one heap with the program at the s
 compiler or a library stands in one module of `stacks/` each.
 """
 
+from ptxgen.driver.api import exec
 from ptxgen.driver.build import BuildError
 from ptxgen.driver.options import Options
 from ptxgen.driver.run import ProgramError, run
 
-__all__ = ["BuildError", "Options", "ProgramError", "run"]
+__all__ = ["BuildError", "Options", "ProgramError", "exec", "run"]

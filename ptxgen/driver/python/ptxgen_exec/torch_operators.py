@@ -20,7 +20,7 @@ _OWN = {
 
 
 #: What PyTorch itself says of a tensor's device.
-_plain_device = torch._C.TensorBase.device.__get__
+_plain_device = vars(torch._C.TensorBase)["device"].__get__
 
 
 def _is_cuda(device):
@@ -117,8 +117,8 @@ class Operators(TorchDispatchMode):
 
 def _name_devices(operators):
     """With a build for the CPU: tensors in device memory say that they are on "cuda"."""
-    tensor, base = torch.Tensor, torch._C.TensorBase
-    cuda, plain_is_cuda = torch.device("cuda", 0), base.is_cuda.__get__
+    tensor, cuda = torch.Tensor, torch.device("cuda", 0)
+    plain_is_cuda = vars(torch._C.TensorBase)["is_cuda"].__get__
     plain_get_device, plain_numpy = tensor.get_device, tensor.numpy
 
     def is_ours(value):
@@ -137,13 +137,17 @@ def _name_devices(operators):
             raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy it first")
         return plain_numpy(to_host(value.detach()))
 
-    tensor.device = property(lambda self: cuda if is_ours(self) else _plain_device(self))
-    tensor.is_cuda = property(lambda self: is_ours(self) or plain_is_cuda(self))
-    tensor.get_device = lambda self: 0 if is_ours(self) else plain_get_device(self)
-    tensor.cuda = lambda self, *_, **__: self if is_ours(self) else self.to(cuda)
-    tensor.cpu = to_host
-    tensor.pin_memory = lambda self, *_, **__: self
-    tensor.numpy = to_numpy
+    replaced = {
+        "device": property(lambda self: cuda if is_ours(self) else _plain_device(self)),
+        "is_cuda": property(lambda self: is_ours(self) or plain_is_cuda(self)),
+        "get_device": lambda self: 0 if is_ours(self) else plain_get_device(self),
+        "cuda": lambda self, *_, **__: self if is_ours(self) else self.to(cuda),
+        "cpu": to_host,
+        "pin_memory": lambda self, *_, **__: self,
+        "numpy": to_numpy,
+    }
+    for name, value in replaced.items():
+        setattr(tensor, name, value)
 
 
 def _copy_to_host(value):
