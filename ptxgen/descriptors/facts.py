@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 
 from ptxgen.descriptors.evidence import Fact, documented, inferred, measured, unverified
+from ptxgen.descriptors.function_facts import FUNCTION_FACTS
 from ptxgen.descriptors.sum_facts import SUM_FACTS
 
 FACTS: tuple[Fact, ...] = (
@@ -586,6 +587,7 @@ FACTS: tuple[Fact, ...] = (
         silicon="",
     ),
     *SUM_FACTS,
+    *FUNCTION_FACTS,
 )
 """All facts, by subject."""
 

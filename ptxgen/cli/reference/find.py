@@ -163,6 +163,7 @@ def add_python(table: Table, found: Explanation) -> None:
 def evidence(key: str) -> dict[str, str]:
     """Who has tried a declaration: ptxas, the emulator, a microtest, a GPU. Empty where the key is."""
     from ptxgen.coverage import microtest, microtested
+    from ptxgen.emulator.arithmetic.described import APPROXIMATE
     from ptxgen.emulator.semantics import find as semantics
     from ptxgen.instr.model.certified import certificates, digest
     from ptxgen.instr.model.form import REGISTRY
@@ -178,6 +179,8 @@ def evidence(key: str) -> dict[str, str]:
     else:
         rows["certified"] = "not since it changed (make certify)"
     rows["emulated"] = "yes" if semantics(form) is not None else "no"
+    if key in APPROXIMATE:
+        rows["values"] = APPROXIMATE[key]
     tested, answered = microtested().get(key, (0, 0))
     command = f"python -m microtests '{microtest(key)}'"
     rows["microtest"] = f"{command} ({tested} in all)" if tested else "none"
