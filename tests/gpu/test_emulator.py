@@ -132,15 +132,10 @@ def kernel_text(blocks: list[str]) -> str:
     )
 
 
-def approximate(variant: Instruction) -> bool:
-    """Whether its last bits are the hardware's own."""
-    return not {"approx", "full"}.isdisjoint(variant.opcode_text.split("."))
-
-
 def batches(form: type[Instruction]) -> Iterator[tuple[str, list[tuple[Instruction, list[Part]]]]]:
     """Kernels that run the variants of a form, and what is in them."""
     target = parse_target("sm_90a")
-    variants = [v for v in form.variants() if not v.availability_problems(target, (8, 8)) and not approximate(v)]
+    variants = [v for v in form.variants() if not v.availability_problems(target, (8, 8))]
     for start in range(0, len(variants), BATCH):
         blocks, chosen, offset = [], [], 0
         for number, variant in enumerate(variants[start : start + BATCH]):

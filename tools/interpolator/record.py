@@ -20,7 +20,7 @@ def main(folder: Path) -> None:
         found[f"{name} strided"] = folded(outputs.hashes(name, "strided"))[::64].astype(np.uint32)
     for name in HALVES:
         found[f"{name} words"] = outputs.range(name, 0, 1 << 16).astype(np.uint16)
-    np.savez_compressed(FILE, **found)
+    np.savez_compressed(FILE, **found)  # pyright: ignore[reportArgumentType]  # no array is called allow_pickle
 
 
 if __name__ == "__main__":
