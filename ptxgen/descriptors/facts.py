@@ -599,9 +599,26 @@ def fact(name: str) -> Fact:
     return _BY_NAME[name]
 
 
+#: What people call things, and how facts name them.
+_MEANT = {
+    "fp8": ("8-bit float", "e4m3", "e5m2", "f8f6f4"), "fp6": ("e2m3", "e3m2", "6 bits"), "fp4": ("e2m1", "mxf4"),
+    "mxfp8": ("mxf8f6f4",), "mxfp4": ("mxf4",), "nvfp4": ("mxf4nvf4", "ue4m3"), "tma": ("tensor cop", "tensormap"),
+    "tmem": ("tensor memory",), "smem": ("shared memory",), "sfa": ("scale",), "sfb": ("scale",), "sf": ("scale",),
+    "precision": ("sums",), "rounding": ("sums", "rounded"), "expect_tx": ("complete_tx", "tx-count"),
+}  # fmt: skip
+
+
 def find(word: str = "") -> tuple[Fact, ...]:
-    """The facts whose name or subject contains `word`; all for none."""
-    return tuple(each for each in FACTS if word.lower() in f"{each.name} {each.subject}".lower())
+    """The facts whose name or subject contains `word`, then those that speak of it; all for none."""
+    asked = word.lower().strip()
+    words = (asked, *_MEANT.get(asked, ()))
+
+    def rank(each: Fact) -> int:
+        head = f"{each.name} {each.subject}".lower()
+        text = f"{each.statement} {each.consequence}".lower()
+        return 0 if any(w in head for w in words) else 1 if any(w in text for w in words) else 2
+
+    return tuple(sorted((each for each in FACTS if rank(each) < 2), key=rank))
 
 
 def _wrapped(text: str) -> list[str]:

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
-from ptxgen.descriptors.evidence import Fact, inferred
+from ptxgen.descriptors.evidence import Fact, inferred, measured
+
+_H200 = "H200, driver 580.159.04 (2026-11-22): microtests tensor_sums, docs/hardware.md"
 
 SUM_FACTS: tuple[Fact, ...] = (
+    Fact(
+        "sum-fp8-13-bits",
+        "sums",
+        "wgmma of 8-bit floats (fp8: e4m3, e5m2) cuts every addend, C too, 13 bits below the largest exponent, and an "
+        "f32 result has 13 bits of fraction; all other sums of sm_90 keep 25 bits, and 23 of the result.",
+        measured(_H200),
+        "A long K in one accumulator loses digits: add to an f32 accumulator of your own every few instructions.",
+    ),
+    Fact(
+        "sum-fp8-mma-sync",
+        "sums",
+        "mma.sync of 8-bit floats (fp8) is no instruction of sm_90, sm_100, sm_103 and sm_107: ptxas makes two of f16 "
+        "of it, each with every other pair of K, without C, and adds C behind them.",
+        measured(f"{_H200}; SASS of ptxas 13.5: two HMMA, then FADD or HADD2"),
+        "C is in neither sum, and a D of f16 is rounded three times.",
+    ),
     Fact(
         "sum-floor",
         "sums",

@@ -195,16 +195,45 @@ def _diff(format: str | None, values: tuple[str, str], options: dict[str, Any], 
 
     if format is None:
         guesses = [_guess(each) for each in values]
+        matrices = [each for each in guesses if each in ("smem", "wgmma")]
+        if guesses[0] != guesses[1] and len(matrices) == 2:
+            return _diff_of_two(values, guesses, options, as_json)
         if guesses[0] != guesses[1]:
-            raise InputError(
-                f"the first value looks like {guesses[0]}, the second like {guesses[1]}; name the FORMAT before --diff"
-            )
+            one, other = (_FORMAT_WORDS[each] for each in guesses)
+            raise InputError(f"the first value is {one}, the second {other}; they have no fields in common")
         format = guesses[0]
     reader = _reader(format, options)
     first, second = (reader.read(each) for each in values)
     if as_json:
         print(json.dumps(diff_dict(first, second), indent=2))
     else:
+        with output() as out:
+            print_reading(out, partial(diff_text, first, second))
+    return WRONG if first.problems or second.problems else OK
+
+
+_FORMAT_WORDS = {
+    "smem": "a matrix descriptor of tcgen05",
+    "wgmma": "a matrix descriptor of wgmma",
+    "idesc": "an instruction descriptor",
+    "tensormap": "a tensormap",
+}
+
+
+def _diff_of_two(values: tuple[str, str], formats: list[str], options: dict[str, Any], as_json: bool) -> int:
+    """Compare the matrix descriptors of tcgen05 and wgmma: most of their fields are the same."""
+    from ptxgen.cli.common.terminal import output
+    from ptxgen.cli.reference.reading import print_reading
+    from ptxgen.descriptors.reading import diff_dict, diff_text
+
+    first, second = (
+        _reader(each, {name: given for name, given in options.items() if each in _TAKES[name]}).read(value)
+        for each, value in zip(formats, values, strict=True)
+    )
+    if as_json:
+        print(json.dumps(diff_dict(first, second), indent=2))
+    else:
+        print("- is a descriptor of tcgen05, + of wgmma" if formats[0] == "smem" else "- is of wgmma, + of tcgen05")
         with output() as out:
             print_reading(out, partial(diff_text, first, second))
     return WRONG if first.problems or second.problems else OK
