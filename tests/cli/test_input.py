@@ -63,7 +63,7 @@ SENTENCES = [
     (["explain", "smem", "1", "--diff", "1", "2"],
      "--diff takes two values and at most a FORMAT before them, not '1' too"),
     (["explain", "--diff", "1", "0x4000404000010000"],
-     "the first value looks like idesc, the second like smem; name the FORMAT before --diff"),
+     "the first value is an instruction descriptor (idesc), the second a matrix descriptor of tcgen05 (smem)"),
     (["explain", "facts", "nothing"], "no fact is called or about 'nothing'; 'ptxgen explain facts' lists all"),
     (["explain", "smem", "1", "--markdown"], "--markdown is for facts and checks"),
     (["explain", "shared-rac"], "no check is called 'shared-rac'; did you mean shared-race or grid-race?; 'ptxgen "

@@ -213,10 +213,10 @@ def _diff(format: str | None, values: tuple[str, str], options: dict[str, Any], 
 
 
 _FORMAT_WORDS = {
-    "smem": "a matrix descriptor of tcgen05",
-    "wgmma": "a matrix descriptor of wgmma",
-    "idesc": "an instruction descriptor",
-    "tensormap": "a tensormap",
+    "smem": "a matrix descriptor of tcgen05 (smem)",
+    "wgmma": "a matrix descriptor of wgmma (wgmma)",
+    "idesc": "an instruction descriptor (idesc)",
+    "tensormap": "a tensormap (tensormap)",
 }
 
 

@@ -20,6 +20,7 @@ from ptxgen.instr.model.recognize import Unrecognized, once, overlooked
 from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.special import DIRECTIVES
 from ptxgen.instr.model.symbols import Problem, Severity, Symbol, title_of
+from ptxgen.instr.module.advisories import instruction_advice, module_advice
 from ptxgen.instr.module.cta_groups import group_of, group_problems
 from ptxgen.instr.module.debugging import Debugging
 from ptxgen.instr.module.functions import directive_problems, pragma_problems
@@ -33,6 +34,10 @@ from ptxgen.names import readable
 
 #: What an operand stands for, without its names; None where that says too little.
 Signature = tuple[object, ...] | None
+
+
+#: Opcodes of which ptxas advises against some forms.
+_ADVISED = ("cp.async.bulk", "mma.sp.", "shfl.", "vote.", "ld.", "st.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,7 @@ class _Checker:
         if len(self._groups - {None}) > 1:
             yield from _located(group_problems(self.module))
         yield from _located(self.limits.problems(self.analysis))
+        yield from _located(module_advice(self.module, self.analysis))
 
     def _item(self, item: syntax.Statement, scope: Scope, clashes: Iterable[str]) -> Iterator[Diagnostic]:
         """What is wrong with one item of the module, the body of a function apart."""
@@ -253,6 +259,8 @@ class _Checker:
             problems += found.availability_problems(self.context.target, self.context.version)
         if not problems:
             problems = found.assembler_problems(self.context.version)
+            if opcode.startswith(_ADVISED):
+                problems += instruction_advice(opcode, found, scope, self.context)
         return problems
 
     def _special_registers(self, operands: Iterable[syntax.Operand], scope: Scope) -> Iterator[Problem]:

@@ -99,7 +99,7 @@ def _problems(
         if argument.startswith('"'):
             if argument[1:-1] not in _LANGUAGES:
                 legal = ", ".join(sorted(_LANGUAGES))
-                yield Problem("directive-value", f".language {argument} is unknown; use {legal}", "warning")
+                yield Problem("directive-value", f".language {argument} is unknown; use {legal}")
             continue
         value = integer_value(argument)
         if not known.low <= value <= known.high:
@@ -166,6 +166,8 @@ def pragma_problems(
         if place not in places:
             yield Problem("pragma", f'the pragma "{name}" stands inside a function, not at {place} level')
             continue
+        if pattern is None and argument.strip():
+            yield Problem("pragma", f'the pragma "{name}" takes nothing; ptxas ignores "{name} {argument}"', "warning")
         if pattern is not None and pattern.fullmatch(argument.strip()) is None:
             yield Problem("pragma", f'the pragma "{name}" takes one number, as in "{name} 15", not {argument!r}')
         if name == "enable_smem_spilling" and function is not None and function.kind != "entry":

@@ -71,6 +71,21 @@ class Reach:
                     waiting.append(function)
         return list(found.values())
 
+    def calls_itself(self, function: syntax.Function) -> bool:
+        """Whether direct calls lead from a function back to it."""
+        seen: set[str] = set()
+        waiting = [function]
+        while waiting:
+            for statement in instructions(waiting.pop()):
+                for name in sorted(_names(statement) & self._bodies.keys()) if statement.is_call else ():
+                    called = self._bodies[name]
+                    if called.name == function.name:
+                        return True
+                    if called.name not in seen:
+                        seen.add(called.name)
+                        waiting.append(called)
+        return False
+
     def _named(self, function: syntax.Function) -> Iterator[str]:
         for statement in instructions(function):
             names = _names(statement)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -189,3 +190,37 @@ def test_a_form_shows_its_call_and_who_has_tried_it(cli: Cli) -> None:
     [found] = json.loads(cli("explain", "tcgen05.ld.sync.aligned.32x32b.x4.b32", "--json").out)
     assert found["call"] == 'tcgen05.ld(r, taddr, shape="32x32b", num=4)'
     assert found["evidence"]["hardware"].startswith("none of ours; on Blackwell others: recorded: ")
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("fp8", "sum-fp8-13-bits"),
+        ("FP8", "sum-fp8-mma-sync"),
+        ("nvfp4", "scaled-f4-groups"),
+        ("tma", "tma-strided-rows"),
+        ("expect_tx", "tma-strided-rows"),
+        ("sfb", "scale-copy-warpx4"),
+    ],
+)
+def test_facts_by_what_people_call_things(cli: Cli, word: str, name: str) -> None:
+    outcome = cli("explain", "facts", word)
+    assert outcome.code == 0
+    assert name in outcome.out
+
+
+def test_matrix_descriptors_of_two_formats_are_compared(cli: Cli) -> None:
+    outcome = cli("explain", "--diff", "0x4000404000010000", "0x4000004000010000")
+    assert outcome.code == 0
+    assert outcome.out.startswith("- is a descriptor of tcgen05, + of wgmma\n")
+    assert re.search(r"swizzle +0x2  128B +0x1  128B", outcome.out)
+    assert "3 of 7 fields differ" in outcome.out
+    outcome = cli("explain", "--diff", "0x4000004000010000", "0x4000404000010000", "--major", "mn")
+    assert outcome.out.startswith("- is of wgmma, + of tcgen05\n")
+    assert cli("explain", "--json", "--diff", "0x4000404000010000", "0x4000004000010000").code == 0
+
+
+def test_values_without_common_fields(cli: Cli) -> None:
+    outcome = cli("explain", "--diff", "0x4000404000010000", "0x08200490")
+    assert outcome.code == 2
+    assert "a matrix descriptor of tcgen05 (smem), the second an instruction descriptor (idesc)" in outcome.err

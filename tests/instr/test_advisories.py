@@ -1,0 +1,86 @@
+"""What `check` warns of because ptxas does: every row is compared with what ptxas says of it."""
+
+import re
+
+import pytest
+
+from ptxgen.instr.model.check import check
+from ptxgen.instr.model.targets import parse_target
+from ptxgen.toolchain import Cubin, assemble
+
+COPY = (
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{} "
+    "[%r1], [%rd1, {{%r2, %r3}}], [%r4]{};"
+)
+TENSOR = COPY.format(".multicast::cluster", ", %h1")
+BULK = (
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], 16, [%r4], "
+    "%h1;"
+)
+SPARSE = (
+    "mma.{}.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+    "{{%f1, %f2, %f3, %f4}}, {{%r1, %r2}}, {{%r3, %r4}}, {{%f1, %f2, %f3, %f4}}, %r5, 0x0;"
+)
+LOOP = ".func f() { call f; ret; }"
+PAIR = ".func g();\n.func f() { call g; ret; }\n.func g() { call f; ret; }"
+
+#: The code of the warning ("": none), the target, the version, the body of an entry, and text before the entry.
+ROWS = [
+    *[("slow-multicast", target, "9.4", TENSOR, "") for target in ("sm_90", "sm_100", "sm_107", "sm_120", "sm_120a")],
+    *[("", target, "9.4", TENSOR, "") for target in ("sm_90a", "sm_100a", "sm_100f", "sm_103f", "sm_110a")],
+    ("slow-multicast", "sm_90", "8.0", BULK, ""),
+    ("", "sm_90a", "8.0", BULK, ""),
+    ("", "sm_90", "9.4", COPY.format("", ""), ""),
+    ("slow-sparse", "sm_80", "7.1", SPARSE.format("sp"), ""),
+    ("slow-sparse", "sm_100a", "9.4", SPARSE.format("sp"), ""),
+    ("", "sm_80", "8.5", SPARSE.format("sp::ordered_metadata"), ""),
+    ("without-sync", "sm_75", "6.3", "shfl.down.b32 %r1, %r2, 1, 31;", ""),
+    ("without-sync", "sm_75", "6.3", "vote.ballot.b32 %r1, %p1;", ""),
+    ("", "sm_75", "6.3", "shfl.sync.down.b32 %r1, %r2, 1, 31, -1;", ""),
+    ("beyond-variable", "sm_90", "9.0", "ld.global.u64 %rd1, [s];", ".global .align 8 .u32 s;"),
+    ("beyond-variable", "sm_90", "9.0", "st.shared.b64 [s], 1;", ".shared .align 8 .b32 s;"),
+    ("", "sm_90", "9.0", "ld.global.u64 %rd1, [s];", ".global .u64 s;"),
+    ("", "sm_90", "9.0", "ld.global.u64 %rd1, [s];", ".global .align 8 .b8 s[8];"),
+    ("loc-without-file", "sm_90", "9.0", ".loc 1 5 0\nmov.u32 %r1, 1;", ""),
+    ("", "sm_90", "9.0", ".loc 1 5 0\nmov.u32 %r1, 1;", '.file 1 "k.cu"'),
+    ("unknown-stack", "sm_90", "9.0", "call f;", LOOP),
+    ("unknown-stack", "sm_90", "9.0", "call f;", PAIR),
+    ("", "sm_90", "9.0", "", LOOP),
+    ("unresolved-extern", "sm_90", "9.0", "ld.global.u32 %r1, [s];", ".extern .global .u32 s;"),
+    ("unresolved-extern", "sm_90", "9.0", "", ".extern .const .b8 s[8];"),
+    ("", "sm_90", "9.0", "st.shared.b32 [s], 0;", ".extern .shared .align 4 .b8 s[];"),
+    ("pragma", "sm_90", "9.0", '.pragma "nounroll 5";', ""),
+    ("", "sm_90", "9.0", '.pragma "nounroll";', ""),
+]
+
+
+def module(target: str, version: str, body: str, before: str) -> str:
+    return f""".version {version}
+.target {target}
+.address_size 64
+{before}
+.visible .entry k() {{
+.reg .b16 %h<9>;
+.reg .b32 %r<9>;
+.reg .b64 %rd<9>;
+.reg .f32 %f<9>;
+.reg .pred %p<9>;
+{body}
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("code", "target", "version", "body", "before"), ROWS)
+def test_warnings_are_those_of_ptxas(code: str, target: str, version: str, body: str, before: str) -> None:
+    text = module(target, version, body, before)
+    found = check(text)
+    assert [(each.code, each.severity) for each in found] == ([(code, "warning")] if code else [])
+    made = assemble(text, str(parse_target(target)))
+    assert isinstance(made, Cubin)
+    assert bool(re.search("warning|Advisory|Potential", made.log)) == bool(code), made.log
+
+
+def test_an_unknown_language_is_an_error() -> None:
+    (found,) = check('.version 9.2\n.target sm_90\n.entry k() .language "Foo" { ret; }')
+    assert (found.code, found.severity) == ("directive-value", "error")
