@@ -21,6 +21,10 @@ Number = int | float
 Symbols = Mapping[str, Number]
 
 
+class NoValueError(ValueError):
+    """An operand has no value that the text alone gives: it names a register or symbol, or divides by zero."""
+
+
 class Operand:
     """Base of all operands. `spelling` is the exact text where it differs from the plain one."""
 
@@ -277,7 +281,7 @@ def _evaluate(operand: Operand, symbols: Symbols) -> tuple[Number, bool]:
         return _wrap(value, operand.text.endswith("U") or value >= _SIGNED_LIMIT)
     if isinstance(operand, Name):
         if operand.text not in symbols:
-            raise ValueError(f"symbol '{operand.text}' has no value here")
+            raise NoValueError(f"symbol '{operand.text}' has no value here")
         return symbols[operand.text], False
     if not isinstance(operand, Expression):
         raise ValueError(f"'{operand}' is no constant")
@@ -341,7 +345,7 @@ def _binary(operator: str, left: tuple[Number, bool], right: tuple[Number, bool]
     if operator in ("<", ">", "<=", ">=", "==", "!="):
         return int(_compare(operator, a, b)), False
     if operator in ("/", "%") and b == 0:
-        raise ValueError("division by zero in a constant expression")
+        raise NoValueError("division by zero in a constant expression")
     if operator in ("+", "-", "*", "/"):
         return _arithmetic(operator, a, b, unsigned, floating)
     a, b = _integer(a, operator), _integer(b, operator)

@@ -225,7 +225,7 @@ class Neighbors:
 
     @staticmethod
     def _operand(made: Instruction, rng: random.Random) -> tuple[str, str] | None:
-        written = _written(made)
+        written = split_operands(made)
         if not written:
             return None
         index = rng.randrange(len(written))
@@ -236,7 +236,7 @@ class Neighbors:
 
     @staticmethod
     def _length(made: Instruction, rng: random.Random) -> tuple[str, str] | None:
-        written = _written(made)
+        written = split_operands(made)
         vectors = [index for index, operand in enumerate(written) if operand.startswith("{")]
         if not vectors:
             return None
@@ -249,7 +249,7 @@ class Neighbors:
 
     @staticmethod
     def _operand_dropped(made: Instruction, rng: random.Random) -> tuple[str, str] | None:
-        written = _written(made)
+        written = split_operands(made)
         if not written:
             return None
         index = rng.randrange(len(written))
@@ -257,7 +257,7 @@ class Neighbors:
 
     @staticmethod
     def _operand_added(made: Instruction, rng: random.Random) -> tuple[str, str]:
-        return "operand added", _with_operands(made, [*_written(made), rng.choice(ADDED)])
+        return "operand added", _with_operands(made, [*split_operands(made), rng.choice(ADDED)])
 
 
 def ruled_out(form: type[Instruction], limit: int, rng: random.Random) -> Iterator[Case]:
@@ -301,7 +301,7 @@ def _with_operands(made: Instruction, operands: Sequence[str]) -> str:
     return f"{made.opcode_text} {', '.join(operands)};"
 
 
-def _written(made: Instruction) -> list[str]:
+def split_operands(made: Instruction) -> list[str]:
     """The operands of an instruction as text."""
     (function,) = syntax.parse(f".version 8.0\n.target sm_80\n.func f() {{ {made} }}").functions
     assert function.body is not None

@@ -5,4 +5,5 @@ numbers and random bits; some stand under guards, in branches or in loops. In mo
 a tensormap are there, and operands get addresses of them and descriptors, so that instructions do something.
 
     python -m tools.programs [--count N] [--seed N] [--jobs N]
+    python -m tools.programs --operands [--judge] [--family F] [--jobs N]
 """

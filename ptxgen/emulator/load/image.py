@@ -13,7 +13,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.load.constants import constant
-from ptxgen.emulator.load.variables import Location, alignment, element_bytes, named, up
+from ptxgen.emulator.load.variables import Location, alignment, element_bytes, named, scalar_bytes, up
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import CODE_WINDOW, CONST_WINDOW, Contents, GlobalMemory
 from ptxgen.instr.model.types import TYPES, Type
@@ -49,11 +49,19 @@ class Layout:
         for variable in self.variables:
             for name, size, _ in named(variable):
                 if variable.space == "global":
-                    self._add(variable, name, Location("global", 0, size, symbols, element_bytes(variable)))
+                    self._add(
+                        variable,
+                        name,
+                        Location("global", 0, size, symbols, element_bytes(variable), scalar_bytes(variable)),
+                    )
                     symbols += 1
                 else:
                     start = up(self.constant_bytes, alignment(variable))
-                    self._add(variable, name, Location("const", start, size, element=element_bytes(variable)))
+                    self._add(
+                        variable,
+                        name,
+                        Location("const", start, size, None, element_bytes(variable), scalar_bytes(variable)),
+                    )
                     self.constant_bytes = start + size
         for item in module.items:
             self.locations.update(self.of(item))

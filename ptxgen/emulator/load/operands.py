@@ -18,6 +18,7 @@ from ptxgen.emulator.load.constants import constant, numpy_type
 from ptxgen.emulator.load.registers import UNSIGNED, Register
 from ptxgen.emulator.load.variables import Location
 from ptxgen.emulator.state.special_registers import CLOCKS, SPECIAL_REGISTERS
+from ptxgen.instr.model.operands.specification import value_of
 from ptxgen.instr.model.special import special_register
 from ptxgen.instr.model.types import TYPES, Type
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from ptxgen.emulator.load.program import Program
     from ptxgen.emulator.load.register_use import Quarters
     from ptxgen.emulator.state.group import Group
+
+#: The bits of an address.
+_WORD = (1 << 64) - 1
 
 Reader = Callable[["Group"], Any]
 Writer = Callable[["Group", Any], None]
@@ -44,6 +48,17 @@ def parts(word: Any, dtype: Any) -> NDArray[Any]:
 def joined(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """Words of their parts: the inverse of `parts`."""
     return np.ascontiguousarray(values).view(dtype)[..., 0]
+
+
+def _words(value: int, dtype: np.dtype[Any]) -> Any:
+    """An integer as a word of a type, without the bits that it has beyond."""
+    return np.array(value & _WORD, np.uint64).astype(dtype)[()]
+
+
+def _added(start: Any, more: Any) -> Any:
+    """A sum that wraps."""
+    with np.errstate(over="ignore"):
+        return start + more
 
 
 class Binder:
@@ -155,9 +170,6 @@ class Binder:
         """Reads an operand as an array (warps of the group, 32) or a scalar of the type's NumPy type."""
         wanted = TYPES[type] if isinstance(type, str) else type
         dtype = numpy_type(wanted)
-        if isinstance(operand, syntax.Immediate | syntax.Expression):
-            value = constant(operand, wanted)
-            return lambda g: value
         if isinstance(operand, syntax.Name):
             found = self.names(operand.text)
             if isinstance(found, Register):
@@ -169,20 +181,47 @@ class Binder:
                 return self._address_of(found, dtype)
         if isinstance(operand, syntax.Subscript):
             return self._element(operand, dtype)
+        if isinstance(operand, syntax.Expression) and isinstance(operand.operands[0], syntax.Name):
+            return self._sum(operand, wanted)
+        if isinstance(operand, syntax.Immediate | syntax.Expression):
+            try:
+                value = constant(operand, wanted)
+            except ValueError:  # it names something that has no value here
+                raise Unmodelled(f"the operand {operand}") from None
+            if wanted.bits == 128:
+                pair = np.array([value, ~np.uint64(0) if int(value) >> 63 else 0], np.uint64)
+                return lambda g: np.broadcast_to(pair, (g.size, 32, 2))
+            return lambda g: value
         raise Unmodelled(f"the operand {operand}")
 
-    def _element(self, operand: syntax.Subscript, dtype: np.dtype[Any]) -> Reader:
-        """The address of an element of a variable (PTX ISA 6.4.2)."""
-        found = self.names(operand.base.text)
-        if not isinstance(found, Location) or not isinstance(operand.index, syntax.Immediate):
+    def _sum(self, operand: syntax.Expression, wanted: Type) -> Reader:
+        """Reads `register+4` or `symbol+4`, which wraps at the type's width (SASS of ptxas 13.5)."""
+        name, *rest = operand.operands
+        offset = value_of(rest[0]) if operand.operator == "+" and len(rest) == 1 else None
+        dtype = numpy_type(wanted)
+        if not isinstance(offset, int) or dtype.kind not in "iu" or wanted.bits == 128:
             raise Unmodelled(f"the operand {operand}")
-        start = self._address_of(found, dtype)
-        offset = np.array(int(operand.index.value) * found.element).astype(dtype)[()]
-        return lambda g: start(g) + offset
+        start, more = self.source(name, wanted), _words(offset, dtype)
+        return lambda g: _added(start(g), more)
+
+    def _element(self, operand: syntax.Subscript, dtype: np.dtype[Any]) -> Reader:
+        """Reads the address of `array[2]`, `array[%r]` or `array[%r+1]`; any index wraps (PTX ISA 6.4.2; SASS)."""
+        found, index = self.names(operand.base.text), value_of(operand.index)
+        if not isinstance(found, Location) or dtype.kind not in "iu":
+            raise Unmodelled(f"the operand {operand}")
+        start, unit = self._address_of(found, dtype), found.unit
+        if isinstance(index, int):
+            more = _words(index * unit, dtype)
+            return lambda g: _added(start(g), more)
+        names = operand.index.operands[:1] if isinstance(operand.index, syntax.Expression) else (operand.index,)
+        register = self.names(names[0].text) if isinstance(names[0], syntax.Name) else None
+        wide = isinstance(register, Register) and register.bits == 64
+        number = self.source(operand.index, "u64" if wide else "u32")
+        return lambda g: _added(start(g), (np.asarray(number(g)).astype(np.uint64) * np.uint64(unit)).astype(dtype))
 
     def location(self, operand: syntax.Operand | None) -> Location | None:
         """The variable that an operand names, alone or as the base of an address; None if it names none."""
-        base = operand.base if isinstance(operand, syntax.Address) else operand
+        base = operand.base if isinstance(operand, syntax.Address | syntax.Subscript) else operand
         found = self.names(base.text) if isinstance(base, syntax.Name) else None
         return found if isinstance(found, Location) else None
 
@@ -259,12 +298,17 @@ class Binder:
 
     def address(self, operand: syntax.Operand, bits: int = 64) -> Reader:
         """Reads an address operand as int64 (warps, 32) or scalar; 32-bit registers count as unsigned."""
+        if isinstance(operand, syntax.Subscript):
+            return self._element(operand, np.dtype(np.int64))
         if not isinstance(operand, syntax.Address):
             raise Unmodelled(f"the address {operand}")
-        offset = np.int64(operand.offset)
+        offset = np.array(operand.offset & _WORD, np.uint64).astype(np.int64)[()]
         base = operand.base
-        if isinstance(base, syntax.Immediate):
-            value = np.int64(int(base.value)) + offset
+        if isinstance(base, syntax.Immediate | syntax.Expression):
+            number = value_of(base)
+            if not isinstance(number, int):
+                raise Unmodelled(f"the address {operand}")
+            value = np.int64((number + operand.offset + (1 << 63)) % (1 << 64) - (1 << 63))
             return lambda g: value
         if isinstance(base, syntax.Name):
             found = self.names(base.text)

@@ -179,7 +179,9 @@ class Program:
         outer = self._module_names(kernel.module)
         self._bodies = [self._body(function, outer) for function in functions]
         for info in kernel.parameters:
-            self._bodies[0].names.locations[info.name] = Location("param", info.offset, info.size)
+            self._bodies[0].names.locations[info.name] = Location(
+                "param", info.offset, info.size, unit=TYPES[info.type].bytes
+            )
         for line in self._lines:
             if line is not None:
                 self._recognize(line)

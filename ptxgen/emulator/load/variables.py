@@ -20,7 +20,8 @@ class Location:
 
     Addresses of `local` count from the frame of the function: the variables of a function and its parameters in memory.
     A variable in global memory has the number `symbol` of the module; `Image.addresses` says where it was loaded.
-    `element` are the bytes by which an index counts (PTX ISA 6.4.2).
+    `element` are the bytes of an element, a vector or a scalar; `unit` those by which an index counts (PTX ISA 6.4.2),
+    which are those of the scalar type: 8 for v[2] of .v4 .f32 v[8], 12 for m[3] of .b32 m[4][8] (SASS of ptxas 13.5).
     """
 
     space: Space
@@ -28,6 +29,7 @@ class Location:
     size: int = 0
     symbol: int | None = None
     element: int = 1
+    unit: int = 1
 
 
 def named(variable: syntax.Variable) -> Iterator[tuple[str, int, syntax.Declarator]]:
@@ -51,6 +53,12 @@ def element_bytes(variable: syntax.Variable) -> int:
     """The size of an element of an array, or of the variable if it is none."""
     kind = TYPES.get(variable.type)
     return (kind.bytes if kind else 1) * (variable.vector or 1)
+
+
+def scalar_bytes(declared: syntax.Variable | syntax.Parameter) -> int:
+    """The size of a scalar of the type of a variable."""
+    kind = TYPES.get(declared.type)
+    return kind.bytes if kind else 1
 
 
 def alignment(declared: syntax.Variable | syntax.Parameter) -> int:
@@ -83,7 +91,7 @@ class Variables:
         #: The end of static shared memory, where the dynamic begins.
         self.shared_end = up(self._shared_end, self._dynamic_alignment)
         for item, name in dynamic:
-            self._add(item, name, Location("shared", self.shared_end, element=element_bytes(item)))
+            self._add(item, name, Location("shared", self.shared_end, 0, None, element_bytes(item), scalar_bytes(item)))
             self.shared.append((name, Location("shared", self.shared_end), 1))
         sizes = {function.name: self._frame(function) for function in functions}
         self.frames = {name: up(size, self._frame_alignment) for name, size in sizes.items()}
@@ -104,7 +112,7 @@ class Variables:
                 yield name
                 continue
             start = up(self._shared_end, align)
-            location = Location("shared", start, size, element=element_bytes(variable))
+            location = Location("shared", start, size, None, element_bytes(variable), scalar_bytes(variable))
             self._add(variable, name, location)
             self.shared.append((name, location, location.element))
             self._shared_end = start + size
@@ -131,8 +139,13 @@ class Variables:
         """Place one in a frame; gives the frame's new end."""
         self._frame_alignment = max(self._frame_alignment, align)
         start = up(end, align)
-        element = element_bytes(statement) if isinstance(statement, syntax.Variable) else 1
-        self._add(statement, name, Location("local", start, size, element=element))
+        if isinstance(statement, syntax.Variable):
+            location = Location("local", start, size, None, element_bytes(statement), scalar_bytes(statement))
+        else:
+            assert isinstance(statement, syntax.Function)
+            formal = next(each for each in (*statement.returns, *statement.parameters) if each.name == name)
+            location = Location("local", start, size, unit=scalar_bytes(formal))
+        self._add(statement, name, location)
         return start + size
 
 

@@ -193,7 +193,7 @@ def commit_group(op: bulk.commit_group, binder: Binder, statement: syntax.Instru
 @semantics(bulk.wait_group, kind="blocking")
 def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """All but the latest `pending` groups must be complete, or with .read have read their sources."""
-    pending, reads = max(int(op.pending.value), 0), op.read
+    pending, reads = max(int(op.pending.evaluate()), 0), op.read
 
     def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine

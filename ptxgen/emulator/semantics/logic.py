@@ -13,6 +13,7 @@ from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import logic
+from ptxgen.instr.model.operands.specification import value_of
 from ptxgen.instr.model.types import TYPES
 
 _FUNCTIONS: dict[type, Any] = {
@@ -56,7 +57,7 @@ def shift(op: logic.shl | logic.shr, binder: Binder, statement: syntax.Instructi
     dtype, bits, signed = numpy_type(type), type.bits, type.kind == "signed"
     a, b, d = binder.source(op.a, type), binder.source(op.b, "u32"), binder.destination(op.d, type)
     left = isinstance(op, logic.shl)
-    if isinstance(op.b, syntax.Immediate | syntax.Expression):
+    if value_of(op.b) is not None:
         amount = int(constant(op.b, TYPES["u32"]))
         by, nothing = dtype.type(min(amount, bits - 1)), dtype.type(0)
         if amount >= bits and (left or not signed):

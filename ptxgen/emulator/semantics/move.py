@@ -12,6 +12,7 @@ from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import move
+from ptxgen.instr.model.operands.specification import value_of
 from ptxgen.instr.model.types import TYPES
 
 
@@ -157,7 +158,7 @@ def permute(op: move.prmt, binder: Binder, statement: syntax.Instruction) -> Pla
     d = binder.destination(op.d, "b32")
     places = np.arange(4, dtype=np.uint32) * np.uint32(4)
 
-    if isinstance(op.c, syntax.Immediate | syntax.Expression):
+    if value_of(op.c) is not None:
         digits = selected_constant(op.mode, int(constant(op.c, TYPES["u32"])))
         binder.depends(op.d, 32, [[((op.a, op.b)[digit >> 2 & 1], digit & 3)] for digit in digits])
         if max(digits) < 8:

@@ -18,6 +18,7 @@ from ptxgen.emulator.state.convergence import Arrays, Compute, Wait, bits_of, fl
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.perturbation import shuffled_by
 from ptxgen.instr import barrier, warp
+from ptxgen.instr.model.operands.specification import value_of
 from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def shuffle(op: warp.shfl, binder: Binder, statement: syntax.Instruction) -> Blo
     assert d is not None
     undefined = _undefined(d, statement)
     chosen_by = _sources(op.mode)
-    if p is None and all(isinstance(each, syntax.Immediate | syntax.Expression) for each in (op.b, op.c)):
+    if p is None and all(value_of(each) is not None for each in (op.b, op.c)):
         # Constants choose the same lanes each time.
         constants = [np.full((1, 32), constant(operand, TYPES["u32"])) for operand in (op.b, op.c)]
         chosen = binder.lanes = chosen_by(constants)[0][0]

@@ -15,7 +15,7 @@ _Global = Literal["global"]
 
 class _Load(Instruction, section="9.7.9.8"):
     d: OperandLike = vector("type", access.elements, scalar=True, sink=True, wide=True)
-    a: OperandLike = address("space", unified=True, memory="read")
+    a: OperandLike = address("space", unified=True, indexed=True, memory="read")
     _: KW_ONLY
     vec: Count | None = None
     type: Element
@@ -99,7 +99,7 @@ class ld_mmio(Instruction, opcode="ld", section="9.7.9.8", ptx="8.2", targets="s
 
     syntax = "ld.mmio.sem.sys{.space}.type d, [a]"
     d: OperandLike = vector("type", 1, scalar=True, sink=True, wide=True)
-    a: OperandLike = address("space", unified=True, memory="read")
+    a: OperandLike = address("space", unified=True, indexed=True, memory="read")
     _: KW_ONLY
     sem: Literal["relaxed", "acquire"]
     space: _Global | None = None

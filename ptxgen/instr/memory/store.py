@@ -14,7 +14,7 @@ _Global = Literal["global"]
 
 
 class _Store(Instruction, section="9.7.9.11"):
-    a: OperandLike = address("space", written=True, memory="write")
+    a: OperandLike = address("space", written=True, indexed=True, memory="write")
     b: OperandLike = vector("type", access.elements, scalar=True, sink=access.is_256_bit, immediate=True, wide=True)
     _: KW_ONLY
     l2: PriorityL2 | None = modifier("L2::", default=None)
@@ -80,7 +80,7 @@ class st_mmio(Instruction, opcode="st", section="9.7.9.11", ptx="8.2", targets="
     """A device register = b, written exactly once."""
 
     syntax = "st.mmio.sem.sys{.space}.type [a], b"
-    a: OperandLike = address("space", written=True, memory="write")
+    a: OperandLike = address("space", written=True, indexed=True, memory="write")
     b: OperandLike = vector("type", 1, scalar=True, immediate=True, wide=True)
     _: KW_ONLY
     sem: Literal["relaxed", "release"]

@@ -41,7 +41,7 @@ from ptxgen.instr.model.symbols import Declared, unavailable
 from ptxgen.instr.model.syntax_line import Pattern, Slot, flag, modifier, patterns_of, slots_of, tokens_by_field
 from ptxgen.instr.model.targets import Availability, Target
 from ptxgen.instr.model.traits import STATED, FormTraits, Stated, Traits, form_traits
-from ptxgen.syntax import Arguments, Expression, Immediate, Operand, Pair, parse_operand
+from ptxgen.syntax import Arguments, Expression, Immediate, NoValueError, Operand, Pair, parse_operand
 
 IssuedBy = Literal["thread", "warp", "warpgroup", "CTA", "CTA pair"]
 
@@ -415,9 +415,16 @@ class Instruction:
             problems = [
                 Problem(rule.code, message, operand=self._blamed_operand(rule))
                 for rule in self.form.rules
-                if rule.reads_operands and (message := rule.check(self))
+                if rule.reads_operands and (message := self._broken(rule))
             ]
         return problems
+
+    def _broken(self, rule: Rule) -> str | None:
+        """What a rule on operands says; nothing where it is about constants and these are sums of registers."""
+        try:
+            return rule.check(self)
+        except NoValueError:
+            return None
 
     def _type_problems(self, declared: Declarations) -> list[Problem]:
         """Rules on the types of those operands of which every name is declared."""

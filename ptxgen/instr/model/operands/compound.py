@@ -18,6 +18,7 @@ from ptxgen.instr.model.operands.specification import (
     TypeRef,
     example_register,
     in_register,
+    subscript_problem,
     type_of,
     type_problem,
     value_of,
@@ -37,7 +38,8 @@ class AddressSpec(Specification):
     `space` names a state space, a modifier that carries one, or None for generic; `variables` are the spaces whose
     variables a generic address may name. `bits` fixes the register width where the space does not; `untyped` asks
     for a .b register; `narrow` takes 32 bits for a global or generic address, as ptxas does in some instructions;
-    `written` forbids what can only be read. `unified` allows `[a].unified`.
+    `written` forbids what can only be read. `unified` allows `[a].unified`, `indexed` an element of an array without
+    brackets, `a[2]` (6.4.2).
     """
 
     space: str | None = None
@@ -47,8 +49,11 @@ class AddressSpec(Specification):
     variables: tuple[str, ...] = GENERIC
     written: bool = False
     unified: bool = False
+    indexed: bool = False
 
     def fits(self, operand: Operand) -> bool:
+        if isinstance(operand, Subscript):
+            return self.indexed
         return isinstance(operand, Address) and not operand.more
 
     def _qualified(self, form: Subject) -> str | None:
@@ -62,7 +67,12 @@ class AddressSpec(Specification):
 
     def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         space = self.space_of(form)
-        base = operand.base if isinstance(operand, Address) else operand
+        base = operand.base if isinstance(operand, Address | Subscript) else operand
+        if isinstance(operand, Subscript):
+            problem = subscript_problem(operand, resolve)
+            if problem is not None:
+                yield problem
+                return
         unified, offset = (operand.unified, operand.offset) if isinstance(operand, Address) else (False, 0)
         if unified and (not self.unified or space not in (None, "global")):
             yield Problem("operand-kind", f"the address {self.name} of {form.opcode_text} allows no .unified")

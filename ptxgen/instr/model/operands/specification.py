@@ -253,6 +253,19 @@ def _constant_problem(spec: Specification, operand: Immediate | Expression, want
     return Problem("operand-type", f"{spec.name} must be an integer constant for {wanted}, not {operand}")
 
 
+def subscript_problem(operand: Subscript, resolve: Resolver | None) -> Problem | None:
+    """Why an element of an array cannot have this name or index (measured, ptxas 13.5: any integer can be an index)."""
+    if isinstance(value_of(operand.index), float):
+        return Problem("operand-type", f"the index of {operand} must be an integer")
+    symbol = resolve(operand.base.text) if resolve is not None else None
+    if symbol is not None and (symbol.kind not in ADDRESSABLE or symbol.size is None):
+        return Problem("operand-kind", f"{operand.base} is no array, so {operand} is no element of one")
+    index = operand.index.operands[0] if isinstance(operand.index, Expression) else operand.index
+    if resolve is not None and isinstance(index, Name) and resolve(index.text) is None:
+        return Problem("undeclared-name", f"the index {index} of {operand} is not declared")
+    return None
+
+
 @dataclass(kw_only=True, slots=True)
 class SourceSpec(Specification):
     """A register or a constant, `low` to `high` in steps of `multiple`.
@@ -289,6 +302,10 @@ class SourceSpec(Specification):
         else:
             is_sum = False
         if isinstance(operand, Subscript):
+            problem = subscript_problem(operand, resolve)
+            if problem is not None:
+                yield problem
+                return
             operand = operand.base
         if isinstance(operand, Immediate | Expression):
             problem = _constant_problem(self, operand, wanted) or self._range_problem(operand, form)
@@ -326,7 +343,8 @@ class SourceSpec(Specification):
         self, operand: Name, wanted: Type, form: Subject, resolve: Resolver, is_sum: bool
     ) -> Iterator[Problem]:
         symbol = resolve(operand.text)
-        if symbol is not None and self.symbol and symbol.kind in ADDRESSABLE:
+        # The sum of a symbol and a constant may stand wherever a sum of a register may (measured, ptxas 13.5).
+        if symbol is not None and (self.symbol or is_sum) and symbol.kind in ADDRESSABLE:
             problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
             if problem is not None:
                 yield problem
