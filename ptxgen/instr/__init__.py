@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 #: The modules that declare instructions.
 FAMILIES = (
     "address",
+    "alternate",
     "async_copy",
     "atomic",
     "barrier",

@@ -36,6 +36,15 @@ class prefetch_keep(Instruction, opcode="prefetch", section="9.7.9.15", ptx="7.4
     priority: Literal["evict_last", "evict_normal"] = modifier("L2::")
 
 
+class prefetch_valid(Instruction, opcode="prefetch", section="9.7.10.16 (9.4)", ptx="9.4", targets="sm_90+"):
+    """Bring 32 bytes of a global address, which must be valid, into L1."""
+
+    syntax = "prefetch{.space}.L1::32B.valid_addr [a]"
+    a: OperandLike = address("space", variables=_GLOBAL, memory="none")
+    _: KW_ONLY
+    space: _Global | None = None
+
+
 class prefetch_tensormap(Instruction, opcode="prefetch", section="9.7.9.15", ptx="8.0", targets="sm_90+"):
     """Bring a 128-byte tensormap close, ahead of its first use."""
 

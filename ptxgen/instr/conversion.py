@@ -16,6 +16,8 @@ from ptxgen.syntax import Immediate
 
 _Type = Literal["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "bf16", "f16", "f32", "f64"]
 _TYPES = get_args(_Type)
+#: What PTX 9.4 added for sm_107.
+_SM107 = Availability("9.4", "sm_107f")
 #: .bf16 against .f32 came with sm_80, with .ftz and against the others with sm_90 (measured, ptxas 13.5).
 _BF16 = {
     "bf16": Availability("7.0", "sm_80+"),
@@ -67,18 +69,22 @@ def _is_integer(form: Any) -> bool:
 
 
 class cvt(Instruction, section="9.7.9.21", ptx="1.0", targets=ALL):
-    """d = a in another type. `rounding` is rni.. towards an integer and rn.. towards a shorter float."""
+    """d = a in another type. `rounding` is rni.. towards an integer and rn.. towards a shorter float.
 
-    syntax = "cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a"
+    `pzo` makes -0.0 results +0.0.
+    """
+
+    syntax = "cvt{.rounding}{.ftz}{.sat}{.pzo}.dtype.atype d, a"
     d: OperandLike = register("dtype", wide=_has_wide_result)
     a: OperandLike = source("atype", wide=_is_relaxed, special=_is_integer)
     _: KW_ONLY
     rounding: Literal["rni", "rzi", "rmi", "rpi", "rn", "rz", "rm", "rp"] | None = None
     ftz: bool = False
     sat: bool = False
+    pzo: bool = False
     dtype: _Type
     atype: _Type
-    needs = _BF16
+    needs = {**_BF16, "pzo": _SM107}
 
     @rule("rounding")
     def _rounding(self) -> str | None:
@@ -110,6 +116,17 @@ class cvt(Instruction, section="9.7.9.21", ptx="1.0", targets=ALL):
             return f"{what} allows no .sat: every .{self.atype} fits .{self.dtype}"
         return None
 
+    @rule("pzo")
+    def _pzo(self) -> str | None:
+        """.pzo is for .f32 as .f16 or .bf16: the only shorter floats that zeros with a sign come from (ptxas 13.5)."""
+        if not self.pzo:
+            return None
+        if self.atype != "f32" or self.dtype not in ("f16", "bf16"):
+            return f"cvt.pzo requires a .f32 as .f16 or .bf16, not .{self.dtype}.{self.atype}"
+        if self.sat or (self.ftz and self.dtype == "f16"):
+            return f"cvt.pzo.{self.dtype}.f32 allows no .{'sat' if self.sat else 'ftz'}"
+        return None
+
     @rule("ftz")
     def _ftz(self) -> str | None:
         """.ftz is for conversions from or to .f32."""
@@ -118,8 +135,6 @@ class cvt(Instruction, section="9.7.9.21", ptx="1.0", targets=ALL):
         return None
 
 
-#: What PTX 9.4 added for sm_107.
-_SM107 = Availability("9.4", "sm_107f")
 #: The families with formats beyond fp8.
 _NARROW_TARGETS = "sm_100f sm_110f sm_120f"
 _RANDOM_TARGETS = "sm_100a sm_103a sm_107a"
@@ -132,17 +147,22 @@ def _is_f16(form: Any) -> bool:
 
 
 class cvt_half(Instruction, section="9.7.9.21", ptx="7.0", targets=ALL):
-    """d = a, a .f32 as a 16-bit float; `relu` clamps negative values to 0, `satfinite` to the largest finite value."""
+    """d = a, a .f32 as a 16-bit float; `relu` clamps negative values to 0, `satfinite` to the largest finite value.
 
-    syntax = "cvt.rounding{.relu}{.satfinite}.dtype.f32 d, a"
+    `pzo` makes -0.0 results +0.0.
+    """
+
+    syntax = "cvt.rounding{.relu}{.satfinite}{.pzo}.dtype.f32 d, a"
     d: OperandLike = register("dtype", wide=_is_f16)
     a: OperandLike = source("f32", wide=_is_f16)
     _: KW_ONLY
     rounding: Literal["rn", "rz"]
     relu: bool = False
     satfinite: bool = False
+    pzo: bool = False
     dtype: Literal["f16", "bf16"]
     needs = {
+        "pzo": _SM107,
         "relu": Availability("7.0", "sm_80+"),
         "bf16": Availability("7.0", "sm_80+"),
         "satfinite": Availability("8.1", ALL),
@@ -152,7 +172,7 @@ class cvt_half(Instruction, section="9.7.9.21", ptx="7.0", targets=ALL):
 class cvt_half2(Instruction, section="9.7.9.21", ptx="7.0", targets="sm_80+"):
     """d = a in the high half and b in the low half, each a .f32 as a 16-bit float."""
 
-    syntax = "cvt.rounding{.relu}{.satfinite}.dtype.f32 d, a, b"
+    syntax = "cvt.rounding{.relu}{.satfinite}{.pzo}.dtype.f32 d, a, b"
     d: OperandLike = register("dtype", wide=_is_f16)
     a: OperandLike = source("f32", wide=_is_f16)
     b: OperandLike = source("f32", wide=_is_f16)
@@ -160,8 +180,9 @@ class cvt_half2(Instruction, section="9.7.9.21", ptx="7.0", targets="sm_80+"):
     rounding: Literal["rn", "rz"]
     relu: bool = False
     satfinite: bool = False
+    pzo: bool = False
     dtype: _Pair
-    needs = {"satfinite": Availability("8.1", "sm_80+")}
+    needs = {"satfinite": Availability("8.1", "sm_80+"), "pzo": _SM107}
 
 
 class cvt_half2_rs(Instruction, opcode="cvt", section="9.7.9.21", ptx="8.7", targets=_RANDOM_TARGETS):
@@ -181,14 +202,16 @@ class cvt_half2_rs(Instruction, opcode="cvt", section="9.7.9.21", ptx="8.7", tar
 class cvt_tf32(Instruction, opcode="cvt", section="9.7.9.21", ptx="7.0", targets="sm_80+"):
     """d = a, a .f32 as .tf32: 10 bits of fraction, in a .b32 register. .rna rounds ties away from zero."""
 
-    syntax = "cvt.rounding{.satfinite}{.relu}.tf32.f32 d, a"
+    syntax = "cvt.rounding{.satfinite}{.relu}{.pzo}.tf32.f32 d, a"
     d: OperandLike = register("tf32")
     a: OperandLike = source("f32")
     _: KW_ONLY
     rounding: Literal["rna", "rn", "rz"]
     satfinite: bool = False
     relu: bool = False
+    pzo: bool = False
     needs = {
+        "pzo": _SM107,
         "satfinite": Availability("8.1", "sm_80+"),
         **dict.fromkeys(("rn", "rz"), Availability("7.8", "sm_90+")),
         **dict.fromkeys(("rn satfinite", "rz satfinite"), Availability("8.6", "sm_100+")),
@@ -198,6 +221,11 @@ class cvt_tf32(Instruction, opcode="cvt", section="9.7.9.21", ptx="7.0", targets
     def _relu(self) -> str | None:
         """.relu is for .rn and .rz."""
         return "cvt.rna.tf32.f32 allows no .relu; use .rn or .rz" if self.relu and self.rounding == "rna" else None
+
+    @rule("pzo")
+    def _pzo(self) -> str | None:
+        """.pzo is for .rn and .rz."""
+        return "cvt.rna.tf32.f32 allows no .pzo; use .rn or .rz" if self.pzo and self.rounding == "rna" else None
 
     @rule("constant", reads_operands=True)
     def _constant(self) -> str | None:
@@ -214,12 +242,14 @@ class _ToNarrow(Instruction, opcode="cvt", section="9.7.9.21", ptx="7.8", target
     _: KW_ONLY
     rounding: Literal["rn", "rz"]
     relu: bool = False
+    pzo: bool = False
     scaled: bool = flag("scaled::n1::ue8m0", default=False)
     dtype: Literal["e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2"]
     needs = {
         "sm_89": Availability("8.1", ALL),
         **dict.fromkeys(("e2m3x2", "e3m2x2", "e2m1x2"), Availability("8.6", _NARROW_TARGETS)),
         "rz": _SM107,
+        "pzo": _SM107,
         "scaled::n1::ue8m0": _SM107,
     }
 
@@ -227,7 +257,7 @@ class _ToNarrow(Instruction, opcode="cvt", section="9.7.9.21", ptx="7.8", target
 class cvt_narrow2(_ToNarrow):
     """d = a and b, two .f32, in a narrow format; with `scaled` divided by the .ue8m0 `scale` first."""
 
-    syntax = "cvt.rounding.satfinite{.relu}{.scaled}.dtype.f32 d, a, b{, scale}"
+    syntax = "cvt.rounding.satfinite{.relu}{.pzo}{.scaled}.dtype.f32 d, a, b{, scale}"
     d: OperandLike = register("dtype")
     a: OperandLike = source("f32")
     b: OperandLike = source("f32")
@@ -237,7 +267,7 @@ class cvt_narrow2(_ToNarrow):
 class cvt_narrow2_pair(_ToNarrow):
     """d = both halves of a in a narrow format; with `scaled` divided by the .ue8m0 `scale` first."""
 
-    syntax = "cvt.rounding.satfinite{.relu}{.scaled}.dtype.atype d, a{, scale}"
+    syntax = "cvt.rounding.satfinite{.relu}{.pzo}{.scaled}.dtype.atype d, a{, scale}"
     d: OperandLike = register("dtype")
     a: OperandLike = source("atype")
     scale: OperandLike = source("ue8m0", when="scaled")

@@ -15,6 +15,8 @@ _Space = Literal["shared", "shared::cta"]
 _CTA = {"shared::cta": Availability("7.8", "sm_75+")}
 #: Of the formats with 8-bit, 6-bit and 4-bit elements.
 _NARROW = "sm_100f sm_110f sm_120f"
+#: Of 4-bit integers, which sm_90a has as well.
+_SIGNED = "sm_90a sm_100f sm_110f sm_120f"
 
 
 def _one_each(form: Any) -> int:
@@ -62,6 +64,19 @@ class ldmatrix_m8n16_unpack(Instruction, section="9.7.14.5.15", ptx="8.6", targe
     num: Literal[1, 2, 4] = modifier("x")
     space: _Space | None = None
     src: Literal["b6x16_p32", "b4x16_p64"]
+
+
+class ldmatrix_m8n16_signed(
+    Instruction, opcode="ldmatrix", section="9.7.16.5.15 (9.4)", ptx="9.4", targets=_SIGNED, issued_by="warp"
+):
+    """Load `num` 8x16 matrices of .s4, two a byte, as .s8."""
+
+    syntax = "ldmatrix.sync.aligned.m8n16.num{.space}.s8.s4 r, [addr]"
+    r: OperandLike = vector("b32", _one_each, sink=True)
+    addr: OperandLike = address("space", bits=(32, 64), memory="read")
+    _: KW_ONLY
+    num: Literal[1, 2, 4] = modifier("x")
+    space: _Space | None = None
 
 
 class ldmatrix_m16n16_unpack(Instruction, section="9.7.14.5.15", ptx="8.6", targets=_NARROW, issued_by="warp"):

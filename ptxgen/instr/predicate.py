@@ -190,6 +190,25 @@ class set_half2(_Set, section="9.7.7.1", ptx="4.2", targets="sm_53+"):
         return None
 
 
+class set_packed(Instruction, opcode="set", section="9.7.7.1 (9.4)", ptx="9.4", targets="sm_107f"):
+    """The elements of d = all ones where those of a and b compare, else 0."""
+
+    syntax = "set.compare.type d, a, b"
+    d: OperandLike = register("b32", untyped=True)
+    a: OperandLike = register("b32", untyped=True)
+    b: OperandLike = register("b32", untyped=True)
+    _: KW_ONLY
+    compare: Literal["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"]
+    type: Literal["u8x4", "s8x4", "u16x2", "s16x2"]
+
+    @rule("compare")
+    def _unsigned(self) -> str | None:
+        """lo, ls, hi and hs are for unsigned types."""
+        if self.compare in ("lo", "ls", "hi", "hs") and self.type.startswith("s"):
+            return f".{self.compare} requires .u8x4 or .u16x2, not .{self.type}"
+        return None
+
+
 class selp(Instruction, section="9.7.6.3", ptx="1.0", targets=ALL):
     """d = a where c is true, else b."""
 

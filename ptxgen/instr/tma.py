@@ -57,15 +57,15 @@ def _base() -> Any:
     return source("u64", immediate=False, when="override_address", default=None)
 
 
-def _sizes() -> Any:
+def sizes_of_override() -> Any:
     return vector("u8", lambda form: form.dim, immediate=True, apart=True, bits=(8, 16), when="override", default=None)
 
 
-def _lower_strides() -> Any:
+def lower_strides_of_override() -> Any:
     return vector("b32", lambda form: form.dim - 1, mixed=True, special=True, apart=True, when=_STRIDES, default=None)
 
 
-def _upper_strides() -> Any:
+def upper_strides_of_override() -> Any:
     return source("u16", immediate=False, when=_STRIDES, default=None)
 
 
@@ -86,7 +86,7 @@ def _own_cta(form: Any) -> str | None:
     return None
 
 
-def _override(form: Any) -> str | None:
+def override_problem(form: Any) -> str | None:
     """Another size makes another tensor, at another address; a line has no strides, anything else has."""
     if not form.override:
         return None
@@ -146,9 +146,9 @@ class load(
     mask: OperandLike = source(mask_type, low=0, high=mask_limit, when="multicast", default=None)
     policy: OperandLike = source("u64", when="hint", default=None)
     base: OperandLike = _base()
-    sizes: OperandLike = _sizes()
-    lower_strides: OperandLike = _lower_strides()
-    upper_strides: OperandLike = _upper_strides()
+    sizes: OperandLike = sizes_of_override()
+    lower_strides: OperandLike = lower_strides_of_override()
+    upper_strides: OperandLike = upper_strides_of_override()
     _: KW_ONLY
     dim: _Dim = modifier(suffix="d")
     dst: Literal["shared::cluster", "shared::cta"]
@@ -166,7 +166,7 @@ class load(
     }
     _d = rule("dimensions")(_dimensions)
     _c = rule("own-cta")(_own_cta)
-    _o = rule("override")(_override)
+    _o = rule("override")(override_problem)
     _z = rule("origin", reads_operands=True)(_origin)
 
 
@@ -240,9 +240,9 @@ class store(
     src_mem: OperandLike = address("shared", memory="read")
     policy: OperandLike = source("u64", when="hint", default=None)
     base: OperandLike = _base()
-    sizes: OperandLike = _sizes()
-    lower_strides: OperandLike = _lower_strides()
-    upper_strides: OperandLike = _upper_strides()
+    sizes: OperandLike = sizes_of_override()
+    lower_strides: OperandLike = lower_strides_of_override()
+    upper_strides: OperandLike = upper_strides_of_override()
     _: KW_ONLY
     dim: _Dim = modifier(suffix="d")
     load_mode: Literal["tile", "tile::scatter4", "im2col_no_offs", "im2col_no_offs::w"] | None = None
@@ -251,7 +251,7 @@ class store(
     override: _Override | None = modifier("override::", default=None)
     needs = _STORE_NEEDS
     _d = rule("dimensions")(_dimensions)
-    _o = rule("override")(_override)
+    _o = rule("override")(override_problem)
     _z = rule("origin", reads_operands=True)(_origin)
 
 
@@ -280,9 +280,9 @@ class reduce(
     src_mem: OperandLike = address("shared", memory="read")
     policy: OperandLike = source("u64", when="hint", default=None)
     base: OperandLike = _base()
-    sizes: OperandLike = _sizes()
-    lower_strides: OperandLike = _lower_strides()
-    upper_strides: OperandLike = _upper_strides()
+    sizes: OperandLike = sizes_of_override()
+    lower_strides: OperandLike = lower_strides_of_override()
+    upper_strides: OperandLike = upper_strides_of_override()
     _: KW_ONLY
     dim: _Dim = modifier(suffix="d")
     op: Literal["add", "min", "max", "inc", "dec", "and", "or", "xor"]
@@ -292,7 +292,7 @@ class reduce(
     override: _Override | None = modifier("override::", default=None)
     needs = _STORE_NEEDS
     _d = rule("dimensions")(_dimensions)
-    _o = rule("override")(_override)
+    _o = rule("override")(override_problem)
     _z = rule("origin", reads_operands=True)(_origin)
 
 
@@ -314,9 +314,9 @@ class prefetch(
     coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
     policy: OperandLike = source("u64", when="hint", default=None)
     base: OperandLike = _base()
-    sizes: OperandLike = _sizes()
-    lower_strides: OperandLike = _lower_strides()
-    upper_strides: OperandLike = _upper_strides()
+    sizes: OperandLike = sizes_of_override()
+    lower_strides: OperandLike = lower_strides_of_override()
+    upper_strides: OperandLike = upper_strides_of_override()
     _: KW_ONLY
     dim: _Dim = modifier(suffix="d")
     load_mode: Literal["tile", "tile::gather4"] | None = None
@@ -330,7 +330,7 @@ class prefetch(
         "L2::evict_last": Availability("9.4", _RUBIN),
     }
     _d = rule("dimensions")(_dimensions)
-    _o = rule("override")(_override)
+    _o = rule("override")(override_problem)
     _p = rule("one-policy")(_one_policy)
     _z = rule("origin", reads_operands=True)(_origin)
 
@@ -382,9 +382,9 @@ class applypriority(
     tensor_map: OperandLike = address("space", narrow=True, memory="read", memory_space="tensormap")
     coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
     base: OperandLike = _base()
-    sizes: OperandLike = _sizes()
-    lower_strides: OperandLike = _lower_strides()
-    upper_strides: OperandLike = _upper_strides()
+    sizes: OperandLike = sizes_of_override()
+    lower_strides: OperandLike = lower_strides_of_override()
+    upper_strides: OperandLike = upper_strides_of_override()
     _: KW_ONLY
     dim: _Dim = modifier(suffix="d")
     space: Literal["global"] | None = None
@@ -392,7 +392,7 @@ class applypriority(
     override_address: bool = flag("override::global_address", default=False)
     override: _Override | None = modifier("override::", default=None)
     _d = rule("dimensions")(_dimensions)
-    _o = rule("override")(_override)
+    _o = rule("override")(override_problem)
     _z = rule("origin", reads_operands=True)(_origin)
 
 

@@ -68,6 +68,24 @@ STRICTER = (
         objection="must be as in",
     ),
     Irreconcilable(
+        "Other levels beside prefetch.L1::32B.valid_addr",
+        form=r"cache\.prefetch_valid",
+        line=r"L1::32B",
+        objection=r"has no modifier \.(L[12]\b|tensormap)",
+    ),
+    Irreconcilable(
+        "Variables as the address of the tensormap of a fabric operation",
+        form=r"fabric\.\w+_tensor",
+        line=r"\[x_\w+, ",
+        objection=r"\[(state-space|operand-kind)\]$",
+    ),
+    Irreconcilable(
+        "Vectors as operands of arithmetic on packed 8-bit floats",
+        form=r"alternate\.",
+        line=r"%x_v[24]_7|\{",
+        objection="is a vector of|must be as in",
+    ),
+    Irreconcilable(
         "A vector register as a response of 128 bits",
         form=r"cluster\.",
         line="%x_v[24]_7;$",
@@ -137,7 +155,7 @@ STRICTER = (
         "Small integers eight at a time, in some state spaces; in others ptxas crashes",
         form=r"memory\.",
         line=r"\.v8\.[bus](8|16)",
-        objection="takes 32-bit types",
+        objection="(takes|requires) 32-bit types",
     ),
     Irreconcilable(
         "Variables that are not in the only state space where the instruction works",

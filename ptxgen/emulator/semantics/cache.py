@@ -28,7 +28,14 @@ _SECOND = {None: 0x00, "evict_unchanged": 0x00, "evict_first": 0x10}
 _FRACTIONAL, _RANGE = 0x100, 0x180
 
 
-_Hint = cache.prefetch | cache.prefetch_keep | cache.prefetch_tensormap | cache.prefetchu | cache.applypriority
+_Hint = (
+    cache.prefetch
+    | cache.prefetch_keep
+    | cache.prefetch_valid
+    | cache.prefetch_tensormap
+    | cache.prefetchu
+    | cache.applypriority
+)
 
 
 @semantics(*get_args(_Hint))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.dtypes import scalar_type
 from ptxgen.emulator.arithmetic.exact import two_sum
-from ptxgen.emulator.arithmetic.formats import FORMATS, decode, encode
+from ptxgen.emulator.arithmetic.formats import FORMATS, Format, decode, encode
 from ptxgen.emulator.arithmetic.single import canonical, flush, flush_rounded, round_f32
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import semantics
@@ -138,6 +138,8 @@ def convert(op: conversion.cvt, binder: Binder, statement: syntax.Instruction) -
             result = flush(result)
         if op.sat:
             result = _saturated(result, op.dtype)
+        if op.pzo:
+            result = np.where(result == 0, result.dtype.type(0), result)
         write(g, result.view(stored) if result.dtype.itemsize == stored.itemsize else result)
 
     return to_float
@@ -211,6 +213,8 @@ def convert_half(
             clipped = np.clip(result.astype(np.float32), -bound, bound).astype(_FLOATS[kind])
             result = np.where(np.isnan(value), result, clipped).astype(_FLOATS[kind])
         bits = result.view(np.uint16)
+        if op.pzo:
+            bits = _positive_zero(bits, FORMATS[kind])
         # The canonical NaN of both formats is 0x7fff (cvt).
         nan = value != value
         return np.where(nan, np.uint16(0x7FFF), bits) if np.count_nonzero(nan) else bits
@@ -220,6 +224,11 @@ def convert_half(
         return lambda g: d(g, halves(a(g)))
     a, b, d = binder.source(op.a, "f32"), binder.source(op.b, "f32"), binder.destination(op.d, "b32")
     return lambda g: d(g, halves(a(g)).astype(np.uint32) << np.uint32(16) | halves(b(g)).astype(np.uint32))
+
+
+def _positive_zero(words: NDArray[Any], format: Format) -> NDArray[Any]:
+    """.pzo: -0 becomes +0."""
+    return np.where(words == format.sign, words.dtype.type(0), words)
 
 
 def _relu(value: NDArray[Any]) -> NDArray[Any]:
@@ -282,7 +291,8 @@ def convert_narrow(op: _ToNarrow, binder: Binder, statement: syntax.Instruction)
     format, width = FORMATS[op.dtype[:-2]], _width(op.dtype)
 
     def one(value: NDArray[Any]) -> NDArray[np.uint32]:
-        return encode(_relu(value) if op.relu else value, format, op.rounding, finite=True)
+        words = encode(_relu(value) if op.relu else value, format, op.rounding, finite=True)
+        return _positive_zero(words, format) if op.pzo else words
 
     return lambda g: d(g, _packed([one(source(g)) for source in sources], width))
 
@@ -350,7 +360,7 @@ def convert_tf32(op: conversion.cvt_tf32, binder: Binder, statement: syntax.Inst
 
     def rounded(value: NDArray[Any]) -> NDArray[np.uint32]:
         word = encode(_relu(value) if op.relu else value, FORMATS["tf32"], op.rounding, finite=op.satfinite)
-        return word << np.uint32(13)
+        return (_positive_zero(word, FORMATS["tf32"]) if op.pzo else word) << np.uint32(13)
 
     convert = cut if op.rounding == "rna" else rounded
     return lambda g: d(g, convert(np.asarray(a(g))))

@@ -119,6 +119,19 @@ def set_register(op: _Set, binder: Binder, statement: syntax.Instruction) -> Pla
     return run
 
 
+@semantics(predicate.set_packed)
+def set_elements(op: predicate.set_packed, binder: Binder, statement: syntax.Instruction) -> Plain:
+    """Elements are all ones where the comparison holds (PTX ISA 9.4, 9.7.7.1)."""
+    a, b, d = binder.source(op.a, "b32"), binder.source(op.b, "b32"), binder.destination(op.d, "b32")
+    element = np.dtype(f"{'i' if op.type[0] == 's' else 'u'}{32 // int(op.type[-1]) // 8}")
+
+    def run(g: Group) -> None:
+        left, right = (parts(np.asarray(word), element.type) for word in np.broadcast_arrays(a(g), b(g)))
+        d(g, joined(np.where(_ORDERED[op.compare](left, right), ~element.type(0), element.type(0)), np.uint32))
+
+    return run
+
+
 @semantics(predicate.selp)
 def select(op: predicate.selp, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)

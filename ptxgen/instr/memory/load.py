@@ -69,7 +69,7 @@ class ld_keep(_HintedLoad, ptx="7.4", targets="sm_70+"):
     l1: PriorityL1 = modifier("L1::")
 
 
-class ld_volatile(_Load, opcode="ld.volatile", ptx="1.1", targets=ALL):
+class ld_volatile(_Load, opcode="ld", ptx="1.1", targets=ALL):
     """d = the value at an address, neither cached nor merged with other accesses."""
 
     syntax = "ld.volatile{.space}{.l2}{.prefetch}{.vec}.type d, [a]"

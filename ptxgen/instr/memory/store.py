@@ -55,7 +55,7 @@ class st_keep(_HintedStore, ptx="7.4", targets="sm_70+"):
     l1: PriorityL1 = modifier("L1::")
 
 
-class st_volatile(_Store, opcode="st.volatile", ptx="1.1", targets=ALL):
+class st_volatile(_Store, opcode="st", ptx="1.1", targets=ALL):
     """The value at an address = b, neither cached nor merged with other accesses."""
 
     syntax = "st.volatile{.space}{.l2}{.vec}.type [a], b"

@@ -35,7 +35,7 @@ _RELATED: dict[frozenset[str], float] = {
     **{frozenset(pair): 0.0 for pair in (("lo", "lt"), ("ls", "le"), ("hi", "gt"), ("hs", "ge"))},
     **{frozenset(pair): 0.0 for pair in (("gpu", "gl"), ("device", "gpu"), ("block", "cta"), ("xor", "bfly"))},
     frozenset(("acquire", "release")): 0.2,
-    frozenset(("volatile", "relaxed")): 0.2,
+    frozenset(("volatile", "relaxed")): 0.5,
     frozenset(("shared", "shared::cta")): 0.0,
     frozenset(("sub", "add")): 0.3,
     frozenset(("row", "col")): 0.3,

@@ -6,8 +6,15 @@
 """
 
 from ptxgen.instr.tcgen05.allocation import alloc, dealloc, relinquish_alloc_permit
-from ptxgen.instr.tcgen05.matrix import mma, mma_sp, mma_sp_ts, mma_ts
-from ptxgen.instr.tcgen05.matrix_scaled import mma_scaled, mma_scaled_ts, mma_sp_scaled, mma_sp_scaled_ts
+from ptxgen.instr.tcgen05.matrix import mma, mma_lut, mma_lut_ts, mma_sp, mma_sp_ts, mma_ts
+from ptxgen.instr.tcgen05.matrix_scaled import (
+    mma_scaled,
+    mma_scaled_lut,
+    mma_scaled_lut_ts,
+    mma_scaled_ts,
+    mma_sp_scaled,
+    mma_sp_scaled_ts,
+)
 from ptxgen.instr.tcgen05.matrix_ws import mma_ws, mma_ws_sp, mma_ws_sp_ts, mma_ws_ts
 from ptxgen.instr.tcgen05.movement import (
     cp,
@@ -22,11 +29,12 @@ from ptxgen.instr.tcgen05.movement import (
     st_halves,
     wait,
 )
-from ptxgen.instr.tcgen05.ordering import commit, fence
+from ptxgen.instr.tcgen05.ordering import commit, commit_multicast, fence
 
 __all__ = [
     "alloc",
     "commit",
+    "commit_multicast",
     "cp",
     "dealloc",
     "fence",
@@ -37,7 +45,11 @@ __all__ = [
     "ld_red_spcompress",
     "ld_spcompress",
     "mma",
+    "mma_lut",
+    "mma_lut_ts",
     "mma_scaled",
+    "mma_scaled_lut",
+    "mma_scaled_lut_ts",
     "mma_scaled_ts",
     "mma_sp",
     "mma_sp_scaled",

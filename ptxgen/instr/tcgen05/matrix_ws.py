@@ -9,12 +9,13 @@ from typing import Literal
 from ptxgen.instr.model.form import OperandLike
 from ptxgen.instr.model.operands import address, predicate, source
 from ptxgen.instr.model.syntax_line import modifier
+from ptxgen.instr.tcgen05.common import RUBIN
 from ptxgen.instr.tcgen05.matrix import I8, Product
 
 
 class _Stationary(Product, opcode="tcgen05.mma.ws", section="9.7.16.10.9.3"):
     _: KW_ONLY
-    kind: Literal["f16", "tf32", "f8f6f4", "i8"] = modifier("kind::")
+    kind: Literal["f16", "tf32", "f8f6f4", "i8", "ti16"] = modifier("kind::")
     collector: (
         Literal[
             "b0::fill",
@@ -36,7 +37,7 @@ class _Stationary(Product, opcode="tcgen05.mma.ws", section="9.7.16.10.9.3"):
         ]
         | None
     ) = modifier("collector::", default=None)
-    needs = {"kind=i8": I8}
+    needs = {"kind=i8": I8, "kind=ti16": RUBIN}
 
 
 class mma_ws(_Stationary):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.engines.work import AsyncWork
-from ptxgen.emulator.load.operands import Binder, Reader
+from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
@@ -68,6 +68,8 @@ def _form(op: _Mma) -> Form:
 @semantics(*get_args(_Mma))
 def mma(op: _Mma, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """Collector buffers change no values: an operand must not change while its MMA may still read it."""
+    if op.kind == "ti16":
+        raise Unmodelled("tcgen05.mma.kind::ti16")
     form = _form(op)
     readers: dict[str, Reader] = {
         "d": binder.address(op.d),

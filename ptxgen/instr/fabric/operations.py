@@ -18,19 +18,19 @@ from ptxgen.syntax import Operand
 
 _SECTION = "9.7.10.5"
 _TARGETS = "sm_100+"
-_BYTES = "complete_tx on the mbarrier, with the bytes copied, once fabric.submit has submitted it"
-_CHUNKS = "complete_tx on the mbarrier, with the bytes copied / 16, once fabric.submit has submitted it"
+COPIED = "complete_tx on the mbarrier, with the bytes copied, once fabric.submit has submitted it"
+CHUNKS = "complete_tx on the mbarrier, with the bytes copied / 16, once fabric.submit has submitted it"
 _RESULT = "complete_tx on the mbarrier, once fabric.submit has submitted it"
 _PROXY = "fence.proxy.async between generic accesses to the same shared memory and the operation"
 _FAMILIES = Availability("9.3", "sm_100f sm_110f sm_120f")
 _INTEGERS = ("u32", "s32", "u64", "s64")
 
 
-class _Operation(Instruction, section=_SECTION, ptx="9.3", targets=_TARGETS, fences=_PROXY):
+class Operation(Instruction, section=_SECTION, ptx="9.3", targets=_TARGETS, fences=_PROXY):
     """What all operations have in common."""
 
 
-def _semantics(form: Any) -> str | None:
+def semantics_problem(form: Any) -> str | None:
     """.relaxed names its scope."""
     if form.sem and not form.scope:
         return ".relaxed requires its scope, .sys"
@@ -75,7 +75,7 @@ class wait_group(
     n: OperandLike = immediate(0, 2**31 - 1, advice=True)
 
 
-class try_get(_Operation, opcode="fabric.try_get.async", section=_SECTION + ".1", completed_by=_BYTES):
+class try_get(Operation, opcode="fabric.try_get.async", section=_SECTION + ".1", completed_by=COPIED):
     """Copy `size` bytes from a handle to shared memory."""
 
     syntax = (
@@ -92,10 +92,10 @@ class try_get(_Operation, opcode="fabric.try_get.async", section=_SECTION + ".1"
     sem: Literal["relaxed"] | None = None
     scope: Literal["sys"] | None = None
     hint: bool = flag("L2::cache_hint", default=False)
-    _s = rule("semantics")(_semantics)
+    _s = rule("semantics")(semantics_problem)
 
 
-class try_put(_Operation, opcode="fabric.try_put.async", section=_SECTION + ".2", completed_by=_CHUNKS):
+class try_put(Operation, opcode="fabric.try_put.async", section=_SECTION + ".2", completed_by=CHUNKS):
     """Copy `size` bytes from shared memory to a handle.
 
     `mask` has a bit for each byte of every 16 that is to be written. `counter` is the offset, a multiple of 256, of a
@@ -121,7 +121,7 @@ class try_put(_Operation, opcode="fabric.try_put.async", section=_SECTION + ".2"
     sem: Literal["relaxed"] | None = None
     scope: Literal["sys"] | None = None
     hint: bool = flag("L2::cache_hint", default=False)
-    _s = rule("semantics")(_semantics)
+    _s = rule("semantics")(semantics_problem)
 
     @rule("counted-mask")
     def _counted_mask(self) -> str | None:
@@ -131,7 +131,7 @@ class try_put(_Operation, opcode="fabric.try_put.async", section=_SECTION + ".2"
         return None
 
 
-class try_red(_Operation, opcode="fabric.try_red.async", section=_SECTION + ".3", completed_by=_CHUNKS):
+class try_red(Operation, opcode="fabric.try_red.async", section=_SECTION + ".3", completed_by=CHUNKS):
     """Reduce `size` bytes of shared memory, element by element, into a handle; `counter` as in try_put."""
 
     syntax = (
@@ -153,7 +153,7 @@ class try_red(_Operation, opcode="fabric.try_red.async", section=_SECTION + ".3"
     hint: bool = flag("L2::cache_hint", default=False)
     op: Literal["add", "min", "max", "and", "or", "xor"]
     type: Literal["b32", "b64", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64"]
-    _s = rule("semantics")(_semantics)
+    _s = rule("semantics")(semantics_problem)
 
     @rule("op-type")
     def _types(self) -> str | None:
@@ -164,7 +164,7 @@ class try_red(_Operation, opcode="fabric.try_red.async", section=_SECTION + ".3"
 
 
 class try_pullred(
-    _Operation, opcode="fabric.try_pullred.async", section=_SECTION + ".4", issued_by="warp", completed_by=_BYTES
+    Operation, opcode="fabric.try_pullred.async", section=_SECTION + ".4", issued_by="warp", completed_by=COPIED
 ):
     """Copy `size` bytes to shared memory, each element reduced over all devices of the endpoint.
 
@@ -189,7 +189,7 @@ class try_pullred(
     acc: Literal["f16", "f32"] | None = modifier("acc::", default=None)
     type: Literal["b32", "b64", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "e4m3", "e5m2"]
     needs = {"acc::f16": _FAMILIES, "acc::f32": _FAMILIES, "e4m3": _FAMILIES, "e5m2": _FAMILIES}
-    _s = rule("semantics")(_semantics)
+    _s = rule("semantics")(semantics_problem)
 
     @rule("op-type")
     def _types(self) -> str | None:
@@ -214,7 +214,7 @@ class try_pullred(
         )
 
 
-class try_atom(_Operation, opcode="fabric.try_atom.async", section=_SECTION, ptx="9.4", completed_by=_RESULT):
+class try_atom(Operation, opcode="fabric.try_atom.async", section=_SECTION, ptx="9.4", completed_by=_RESULT):
     """One atomic operation on a handle: `old` gets the value before, `operand` has the operand.
 
     All are places in shared memory; for cas, `operand` has the value to compare with as well.
@@ -244,7 +244,7 @@ class try_atom(_Operation, opcode="fabric.try_atom.async", section=_SECTION, ptx
 
 
 class createpolicy_range(
-    _Operation, opcode="createpolicy.range", section="9.7.9.18", ptx="9.4", targets=_TARGETS, fences=""
+    Operation, opcode="createpolicy.range", section="9.7.9.18", ptx="9.4", targets=_TARGETS, fences=""
 ):
     """policy = `first` for `primary` bytes from a handle, `second` for the others of `total` bytes around them."""
 
