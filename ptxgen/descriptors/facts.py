@@ -10,6 +10,7 @@ import textwrap
 
 from ptxgen.descriptors.evidence import Fact, documented, inferred, measured, unverified
 from ptxgen.descriptors.function_facts import FUNCTION_FACTS
+from ptxgen.descriptors.rubin_facts import RUBIN_FACTS
 from ptxgen.descriptors.sum_facts import SUM_FACTS
 
 FACTS: tuple[Fact, ...] = (
@@ -588,6 +589,7 @@ FACTS: tuple[Fact, ...] = (
     ),
     *SUM_FACTS,
     *FUNCTION_FACTS,
+    *RUBIN_FACTS,
 )
 """All facts, by subject."""
 

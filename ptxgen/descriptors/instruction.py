@@ -1,9 +1,10 @@
 """The 32-bit instruction descriptors of tcgen05.mma, and the zero-column mask of .ws.
 
-`InstructionDescriptor` (PTX ISA 9.7.16.4.2, table 42) is for the kinds f16, tf32, f8f6f4 and i8;
+`InstructionDescriptor` (PTX ISA 9.7.16.4.2, table 42) is for the kinds f16, tf32, f8f6f4, i8 and ti16;
 `BlockScaledInstructionDescriptor` (tables 43 and 44) for mxf8f6f4, mxf4 and mxf4nvf4; `ZeroColumnMask` (table 45) for
 mma.ws. Legal types and shapes come from the tables `KINDS` and `SCALED_KINDS` (PTX ISA table 39). CUTLASS
 include/cute/arch/mma_sm100_desc.hpp (InstrDescriptor, InstrDescriptorBlockScaled, MaskAndShiftB) names the same bits.
+What sm_107 adds is from PTX ISA 9.4, 9.7.18.4.2, tables 51 to 53; no device has confirmed it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from ptxgen.descriptors.reading import Reading
 _TABLE_42 = documented("PTX ISA 9.7.16.4.2, table 42")
 _TABLE_43 = documented("PTX ISA 9.7.16.4.2, tables 43 and 44")
 _TABLE_45 = documented("PTX ISA 9.7.16.4.3, table 45")
+_TABLE_51 = documented("PTX ISA 9.4, 9.7.18.4.2, table 51 (sm_107)")
+_TABLE_53 = documented("PTX ISA 9.4, 9.7.18.4.2, tables 52 and 53 (sm_107)")
 _SPANS = inferred(
     "the worked examples of PTX ISA 9.7.16.4.3 and CUTLASS; the prose of table 45 has the two spans swapped"
 )
@@ -52,8 +55,12 @@ KINDS: dict[str, MmaKind] = {
     "i8": MmaKind(
         {"u8": 0, "s8": 1}, {"s32": 2}, {1: (8, 16, 24, *range(32, 257, 16)), 2: tuple(range(32, 257, 32))}, 32, {}
     ),
+    "ti16": MmaKind({"s1z4m11": 3}, {"s32": 2}, {1: _N[1], 2: tuple(range(32, 257, 32))}, 16, {}),
 }
-"""The kinds of table 42."""
+"""The kinds of table 42, and of PTX ISA 9.4, table 51."""
+
+_WIDE_K_INPUTS = frozenset({"e4m3", "e5m2"})
+"""What a dense A and B may be at K 64 (PTX ISA 9.4, table 48)."""
 
 M_BY_GROUP: dict[int, tuple[int, ...]] = {1: (64, 128), 2: (128, 256)}
 """Legal M by cta_group; totals of the pair for 2."""
@@ -85,7 +92,7 @@ _UE8M0 = frozenset({"ue8m0"})
 _MAJOR = {"k": 0, "mn": 1}
 
 SCALED_KINDS: dict[str, ScaledKind] = {
-    "mxf8f6f4": ScaledKind(_NARROW, _MAJOR, {"ue8m0": 1}, {"1X": (_UE8M0, (0, 1, 2, 3))}, {32: 0}),
+    "mxf8f6f4": ScaledKind(_NARROW, _MAJOR, {"ue8m0": 1}, {"1X": (_UE8M0, (0, 1, 2, 3))}, {32: 0, 64: 1}),
     "mxf4": ScaledKind({"e2m1": 1}, {"k": 0}, {"ue8m0": 1}, {"2X": (_UE8M0, (0, 2))}, {64: 0, 96: 1}),
     "mxf4nvf4": ScaledKind(
         {"e2m1": 1},
@@ -99,6 +106,8 @@ SCALED_KINDS: dict[str, ScaledKind] = {
 
 _K96_IDS = {"2X": (0, 1, 2, 3), "4X": (0, 2)}
 """Scale-factor ids at K 96, where block32 has 3 scales a row and block16 has 6."""
+_WIDE_IDS = {"1X": (0, 1, 2, 3), "2X": (0,), "4X": (0,)}
+"""Scale-factor ids at twice the K (sm_107): rows of mxf4 have 4 and 8 scales (PTX ISA 9.4, table 68)."""
 
 
 def vector_of(kind: str, scale_vec: str) -> str:
@@ -137,6 +146,14 @@ class InstructionDescriptor(BitStruct, bits=32):
     b_major: str = field(16, 16, default="k", values=_MAJOR, evidence=_TABLE_42)
     n: int = field(17, 22, scale=8, rule=_N_RULE, evidence=_TABLE_42)
     m: int = field(24, 28, scale=16, rule="one of 32, 64, 128, 256 (PTX ISA table 39)", evidence=_TABLE_42)
+    wide_k: bool = field(
+        29,
+        29,
+        default=False,
+        flag=True,
+        doc="kind::f8f6f4 only: K 64 of a dense instruction, 128 of a sparse one",
+        evidence=_TABLE_51,
+    )
     max_shift: int = field(
         30,
         31,
@@ -149,7 +166,7 @@ class InstructionDescriptor(BitStruct, bits=32):
     @property
     def k(self) -> int:
         """Elements of K in one instruction (PTX ISA table 39)."""
-        return KINDS[self.kind].k * (2 if self.sparse else 1)
+        return KINDS[self.kind].k * (2 if self.wide_k else 1) * (2 if self.sparse else 1)
 
     def _check(self) -> None:
         if self.ws and self.cta_group == 2:
@@ -166,6 +183,7 @@ class InstructionDescriptor(BitStruct, bits=32):
                 f"sparsity_selector must be 0 for kind::{self.kind}, not {self.sparsity_selector} "
                 "(PTX ISA 9.7.16.10.8.4.5)"
             )
+        self._check_wide_k()
         legal_inputs = kind.inputs_of.get(self.d_type)
         for name in ("a_type", "b_type"):
             value = getattr(self, name)
@@ -179,13 +197,34 @@ class InstructionDescriptor(BitStruct, bits=32):
         if self.ws:
             where += ", .ws" + (", sparse" if self.sparse else "")
         _require_shape("m", self.m, WS_M if self.ws else M_BY_GROUP[self.cta_group], where)
-        _require_shape("n", self.n, WS_N[self.sparse] if self.ws else kind.n[self.cta_group], where)
+        legal_n = WS_N[self.sparse] if self.ws else kind.n[self.cta_group]
+        if self.kind == "ti16" and self.m == 128 and self.cta_group == 1 and not self.ws:
+            legal_n = tuple(each for each in legal_n if each % 16 == 0)  # PTX ISA 9.4, table 48
+        _require_shape("n", self.n, legal_n, where)
         _require_n_of_transposed(self)
+
+    def _check_wide_k(self) -> None:
+        if not self.wide_k:
+            return
+        if self.kind != "f8f6f4":
+            raise DescriptorError(f"wide_k must be False for kind::{self.kind}; its K is {KINDS[self.kind].k}")
+        for name in ("a_type", "b_type"):
+            if not self.sparse and getattr(self, name) not in _WIDE_K_INPUTS:
+                raise DescriptorError(
+                    f"{name} must be {choices(sorted(_WIDE_K_INPUTS))} at K 64, not {getattr(self, name)} "
+                    "(PTX ISA 9.4, table 48)"
+                )
+        if not (self.sparse or self.ws) and self.m != 128 * self.cta_group:
+            raise DescriptorError(f"m must be {128 * self.cta_group} at K 64, not {self.m} (PTX ISA 9.4, table 48)")
 
     def warnings(self) -> tuple[str, ...]:
         """Return remarks on values that sources disagree about or that have no effect."""
         remarks = []
-        if not self.ws and self.cta_group == 1 and self.m == 128 and self.n % 16:
+        if self.wide_k or self.kind == "ti16":
+            remarks.append(f"{'K 64' if self.wide_k else 'kind::ti16'} exists on sm_107 only")
+        if self.kind == "ti16" and "mn" in (self.a_major, self.b_major):
+            remarks.append("PTX ISA 9.4 contradicts itself: table 51 has no MN-major ti16, table 62 has it")
+        if not self.ws and self.cta_group == 1 and self.m == 128 and self.n % 16 and self.kind != "ti16":
             remarks.append(
                 f"N {self.n} at M 128 is unverified: PTX ISA table 39 has steps of 8, older editions "
                 "and some CUTLASS wrappers steps of 16"
@@ -209,6 +248,10 @@ class InstructionDescriptor(BitStruct, bits=32):
     @classmethod
     def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
         names = []
+        if values["kind"] == "ti16":
+            names.append("ti16-encoding")
+        if values["wide_k"]:
+            names.append("wide-k")
         if values["kind"] == "f8f6f4" and values["d_type"] == "f16":
             names.append("f8f6f4-f16-accumulator")
         if not values["ws"] and values["cta_group"] == 1 and values["m"] == 128 and values["n"] % 16:
@@ -240,6 +283,9 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     )
 
     sparse: bool = field(2, 2, default=False, flag=True, evidence=_TABLE_43)
+    wide_k: bool = field(
+        3, 3, default=False, flag=True, doc="mxf4 and mxf4nvf4: K 128 of a dense instruction", evidence=_TABLE_53
+    )
     sfb_id: int = field(4, 5, default=0, evidence=_TABLE_43)
     a_type: str = field(7, 9, values={n: k.inputs for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43)
     b_type: str = field(10, 12, values={n: k.inputs for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43)
@@ -255,6 +301,9 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     scale_type: str = field(
         23, 23, values={n: k.scales for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
     )
+    sfa_lanes: int = field(
+        26, 26, default=32, values={32: 0, 128: 1}, doc="lanes of SFA; 128: sm_107", evidence=_TABLE_53
+    )
     m: int = field(27, 28, scale=128, rule="128 or 256 (PTX ISA table 39)", evidence=_TABLE_43)
     sfa_id: int = field(29, 30, default=0, evidence=_TABLE_43)
     dense_k: int = field(
@@ -262,17 +311,31 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
         31,
         values={n: k.k for n, k in SCALED_KINDS.items()},
         by="kind",
-        doc="K of a dense instruction; 96: sm_103a",
+        doc="K of a dense instruction without wide_k; 96: sm_103a and sm_107a, 64 of mxf8f6f4: sm_107",
         evidence=_TABLE_43,
     )
 
     @property
     def k(self) -> int:
         """Elements of K in one instruction (PTX ISA table 39)."""
-        return self.dense_k * (2 if self.sparse else 1)
+        return self.k_of_dense * (2 if self.sparse else 1)
+
+    @property
+    def k_of_dense(self) -> int:
+        """Elements of K of a dense instruction with these bits."""
+        return self.dense_k * (2 if self.wide_k else 1)
+
+    @property
+    def is_wide(self) -> bool:
+        """True at the K that only sm_107 has: 64 of mxf8f6f4, 128 of mxf4 and mxf4nvf4."""
+        return self.wide_k or (self.kind == "mxf8f6f4" and self.dense_k == 64)
 
     def _check(self) -> None:
         kind = SCALED_KINDS[self.kind]
+        if self.wide_k and (self.kind == "mxf8f6f4" or self.dense_k != 64 or self.sparse):
+            raise DescriptorError(
+                "wide_k must be False but for a dense kind::mxf4 or mxf4nvf4 with dense_k 64 (PTX ISA 9.4, table 53)"
+            )
         vector = vector_of(self.kind, self.scale_vec) or (next(iter(kind.vectors)) if len(kind.vectors) == 1 else "")
         if vector and vector not in kind.vectors:
             raise DescriptorError(
@@ -287,14 +350,12 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
             )
         if self.dense_k == 96 and self.sparse:
             raise DescriptorError("dense_k must be 64 for sparse, not 96 (PTX ISA table 39)")
-        legal = sorted(
-            {each for name, (_, ids) in vectors.items() for each in (_K96_IDS[name] if self.dense_k == 96 else ids)}
-        )
+        legal = sorted({each for name, (_, ids) in vectors.items() for each in self._ids(name, ids)})
         for name in ("sfa_id", "sfb_id"):
             if getattr(self, name) not in legal:
                 at = f" with scale_vec::{vector}" if vector else ""
                 raise DescriptorError(
-                    f"{name} must be {choices(legal)} for kind::{self.kind}{at} at K {self.dense_k}, "
+                    f"{name} must be {choices(legal)} for kind::{self.kind}{at} at K {self.k_of_dense}, "
                     f"not {getattr(self, name)} (PTX ISA tables 43 and 44)"
                 )
         _require_major(self)
@@ -303,16 +364,23 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
         _require_shape("n", self.n, _N[self.cta_group], where)
         _require_n_of_transposed(self)
 
+    def _ids(self, vector: str, plain: tuple[int, ...]) -> tuple[int, ...]:
+        if self.is_wide:
+            return _WIDE_IDS[vector]
+        return _K96_IDS[vector] if self.dense_k == 96 else plain
+
     def _legal_m(self) -> tuple[int, ...]:
         if self.cta_group == 1:
             return (128,)
-        return (256,) if self.sparse else (128, 256)
+        return (256,) if self.sparse or self.is_wide else (128, 256)
 
     def warnings(self) -> tuple[str, ...]:
         """Return remarks on values that sources disagree about or that exist on few targets."""
         remarks = []
+        if self.is_wide or self.sfa_lanes == 128:
+            remarks.append(f"{f'K {self.k}' if self.is_wide else 'sfa_lanes 128'} exists on sm_107 only")
         if self.dense_k == 96:
-            remarks.append("K 96 exists on sm_103a only")
+            remarks.append("K 96 exists on sm_103a and sm_107a only")
             if self.cta_group == 1 or self.m == 128:
                 remarks.append("K 96 at M 128 is in CUTLASS, not in PTX ISA table 39")
         if self.cta_group == 1 and self.n % 16:
@@ -326,6 +394,8 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     @classmethod
     def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
         names = []
+        if values["wide_k"] or (values["kind"] == "mxf8f6f4" and values["dense_k"] == 64):
+            names += ["wide-k", "wide-k-scales"]
         if values["dense_k"] == 96 and (values["cta_group"] == 1 or values["m"] == 128):
             names.append("k96-m128")
         if values["cta_group"] == 1 and values["n"] % 16:

@@ -27,6 +27,9 @@ SCALES_PER_ROW: dict[tuple[str, int], int] = {
     ("4X", 64): 4,
     ("2X", 96): 3,
     ("4X", 96): 6,
+    ("1X", 64): 1,
+    ("2X", 128): 4,
+    ("4X", 128): 8,
 }
 """Scales of a row in one instruction, by scale vector and dense K (a sparse A has as many at twice the K)."""
 
@@ -41,8 +44,8 @@ def scale_cells(
     or N (SFB); `scale_id` is SFA_ID or SFB_ID of the instruction descriptor. With `parts` 2 (SFB of a pair of CTAs at
     M 128) the first two quarters hold the first half of the rows, the others the second: arrays [2, rows, scales].
     """
-    if scales not in (1, 2, 3, 4, 6) or not 0 <= scale_id <= 3:
-        raise ValueError(f"a row has 1, 2, 3, 4 or 6 scales from id 0 to 3, not {scales!r} from {scale_id!r}")
+    if scales not in (1, 2, 3, 4, 6, 8) or not 0 <= scale_id <= 3:
+        raise ValueError(f"a row has 1, 2, 3, 4, 6 or 8 scales from id 0 to 3, not {scales!r} from {scale_id!r}")
     if parts not in (1, 2) or rows % parts:
         raise ValueError(f"rows must split into 1 or 2 parts, not {rows!r} into {parts!r}")
     row = np.arange(rows)[None, :, None]

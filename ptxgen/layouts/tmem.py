@@ -187,6 +187,7 @@ def operand_place(k: int, container_bits: int) -> tuple[int, int]:
 METADATA_CHUNKS: dict[str, tuple[int, int]] = {
     "tf32": (2, 8),
     "f16": (4, 8),
+    "ti16": (4, 8),
     "f8f6f4": (4, 16),
     "i8": (4, 16),
     "mxf8f6f4": (4, 16),
@@ -203,7 +204,7 @@ def metadata_cells(
     """Return (lane, column, first bit) of the 4 bits of metadata of (row, chunk of K) of a sparse A.
 
     Three arrays [copies, rows of a CTA, chunks], read-only; copies as in `operand_lanes`. `selector` is the
-    instruction descriptor's sparsity selector, for kinds f16 and tf32 only.
+    instruction descriptor's sparsity selector, for kinds f16, ti16 and tf32 only.
     """
     if kind not in METADATA_CHUNKS:
         raise ValueError(f"kind must be one of {', '.join(METADATA_CHUNKS)}, not {kind!r}")

@@ -134,6 +134,10 @@ CUTLASS_MASK = {
 }
 
 
+#: Fields of sm_107 alone (PTX ISA 9.4), which CUTLASS does not have.
+NEWER = {"wide_k", "sfa_lanes"}
+
+
 @pytest.mark.parametrize(
     ("format", "places"),
     [
@@ -147,7 +151,7 @@ CUTLASS_MASK = {
 def test_the_bit_fields_are_those_of_cutlass(format: Any, places: dict[str, tuple[int, int]]) -> None:
     ours = {name: (field.items[0][0][0], field.width()) for name, field in format.bit_fields.items()}
     ours |= {name: (c.low, 2 if name == "version" else c.high - c.low + 1) for name, c in format.constants.items()}
-    assert ours == places
+    assert {name: place for name, place in ours.items() if name not in NEWER} == places
 
 
 #: LayoutType of both generations in CUTLASS, S8Format, F16F32Format, MXF8F6F4Format, MXF4Format, ScaleFormat, CFormat.

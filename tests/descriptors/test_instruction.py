@@ -129,7 +129,7 @@ def test_every_low_bit_pattern_decodes_to_itself_or_is_refused() -> None:
         ({"d_type": "s32"}, "d_type must be f16 or f32 for kind f16, not 's32'"),
         ({"a_major": "m"}, "a_major must be k or mn, not 'm'"),
         ({"negate_a": 1}, "negate_a must be True or False, not 1"),
-        ({"kind": "i4"}, "kind must be one of f16, tf32, f8f6f4, i8, not 'i4'"),
+        ({"kind": "i4"}, "kind must be one of f16, tf32, f8f6f4, i8, ti16, not 'i4'"),
         ({"saturate": True}, "saturate must be False for kind::f16; it is for kind::i8"),
         ({"cta_group": 3}, "cta_group must be 1 or 2, not 3"),
         ({"cta_group": True}, "cta_group must be 1 or 2, not True (a bool)"),
@@ -144,11 +144,11 @@ def test_refusals(fields: dict[str, Any], message: str) -> None:
 
 def test_decode_lists_everything_that_is_wrong() -> None:
     with pytest.raises(DescriptorError) as caught:
-        InstructionDescriptor.decode(0x08400490 | 1 << 3 | 1 << 23 | 1 << 29 | 7 << 7)
+        InstructionDescriptor.decode(0x08400490 | 1 << 3 | 1 << 6 | 1 << 23 | 7 << 7)
     message = str(caught.value)
-    assert "reserved bits must be 0, not 1 in bit 23, bit 29" in message
+    assert "reserved bits must be 0, not 1 in bit 6, bit 23" in message
     assert "a_type must be 0 (f16) or 1 (bf16), not 7" in message
-    with pytest.raises(DescriptorError, match="kind must be one of f16, tf32, f8f6f4, i8, not 'mxf4'"):
+    with pytest.raises(DescriptorError, match="kind must be one of f16, tf32, f8f6f4, i8, ti16, not 'mxf4'"):
         InstructionDescriptor.decode(0x08400490, kind="mxf4")
     with pytest.raises(DescriptorError, match="32-bit number"):
         InstructionDescriptor.decode(1 << 32)

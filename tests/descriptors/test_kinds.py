@@ -102,6 +102,7 @@ def test_scale_types_and_ids() -> None:
     """PTX ISA tables 43, 44 and 57, K 96 with CUTLASS."""
     expected = {
         ("mxf8f6f4", "1X", 32): ({"ue8m0"}, {0, 1, 2, 3}),
+        ("mxf8f6f4", "1X", 64): ({"ue8m0"}, {0, 1, 2, 3}),
         ("mxf4", "2X", 64): ({"ue8m0"}, {0, 2}),
         ("mxf4", "2X", 96): ({"ue8m0"}, {0, 1, 2, 3}),
         ("mxf4nvf4", "2X", 64): ({"ue8m0"}, {0, 2}),
@@ -341,3 +342,52 @@ def test_bits_of_a_mask() -> None:
         ZeroColumnMask.decode(value.encode() | 1 << 36)
     with pytest.raises(DescriptorError, match="n must be one of 64, 128, 256 for the zero-column mask, not 96"):
         value.mask(96)
+
+
+# What sm_107 adds: PTX ISA 9.4, tables 48 and 51 to 53.
+
+
+def test_ti16() -> None:
+    def ti16(**fields: Any) -> InstructionDescriptor:
+        types = {"d_type": "s32", "a_type": "s1z4m11", "b_type": "s1z4m11"}
+        return InstructionDescriptor(**{"kind": "ti16", **types, "m": 64, "n": 24, **fields})
+
+    assert ti16(negate_a=True).encode() == 4 << 24 | 3 << 17 | 1 << 13 | 3 << 10 | 3 << 7 | 2 << 4
+    assert (ti16().k, ti16(sparse=True, sparsity_selector=1).k) == (16, 32)
+    sizes = {(group, m): [n for n in range(8, 257, 8) if legal(ti16, cta_group=group, m=m, n=n)]
+             for group, m in ((1, 64), (1, 128), (2, 128), (2, 256))}  # fmt: skip
+    assert sizes[1, 64] == list(range(8, 257, 8))
+    assert sizes[1, 128] == list(range(16, 257, 16))
+    assert sizes[2, 128] == sizes[2, 256] == list(range(32, 257, 32))
+    assert not legal(ti16, saturate=True)
+    assert not legal(ti16, wide_k=True)
+    assert not legal(plain, a_type="s1z4m11")
+    assert any("sm_107" in each for each in ti16().warnings())
+    assert "s1z4m11 × s1z4m11 → s32" in ti16().explain()
+    assert "fact ti16-encoding (inferred): " in ti16().explain()
+
+
+def test_wide_k() -> None:
+    assert plain(wide_k=True).encode() == plain().encode() | 1 << 29
+    assert (plain(wide_k=True).k, plain(wide_k=True, sparse=True).k) == (64, 128)
+    assert not legal(plain, wide_k=True, m=64)
+    assert legal(plain, wide_k=True, m=64, sparse=True)
+    assert legal(plain, wide_k=True, ws=True, m=32)
+    for narrow in NARROW:
+        assert legal(plain, wide_k=True, a_type=narrow) == (narrow in ("e4m3", "e5m2"))
+    assert not legal(plain, kind="f16", a_type="f16", b_type="f16", wide_k=True)
+    assert "fact wide-k (inferred): " in plain(wide_k=True).explain()
+
+
+def test_wide_k_of_block_scales() -> None:
+    assert scaled(dense_k=64).encode() == scaled().encode() | 1 << 31
+    assert (scaled(dense_k=64).k, scaled(dense_k=64, sparse=True).k) == (64, 128)
+    fp4 = scaled(kind="mxf4", wide_k=True)
+    assert fp4.encode() == scaled(kind="mxf4").encode() | 1 << 3
+    assert fp4.k == 128
+    assert not legal(scaled, kind="mxf4", wide_k=True, dense_k=96)
+    assert not legal(scaled, kind="mxf4", wide_k=True, sparse=True)
+    assert not legal(scaled, wide_k=True)
+    assert not legal(scaled, kind="mxf4", wide_k=True, m=128, n=64, cta_group=2)
+    assert legal(scaled, kind="mxf4", wide_k=True, m=256, n=64, cta_group=2)
+    assert scaled(sfa_lanes=128).encode() == scaled().encode() | 1 << 26

@@ -168,7 +168,7 @@ def test_all_meanings_of_an_instruction_descriptor() -> None:
     assert [each.kind for each in meanings(0x08A00000)] == ["mxf8f6f4", "mxf8f6f4"]
     assert meanings(0x08200490, kind="mxf4") == []
     assert read_instruction(0x08200490, kind="mxf4").problems == ("scale_type must be 1 (ue8m0), not 0",)
-    with pytest.raises(DescriptorError, match=r"kind must be one of f16, tf32, f8f6f4, i8 with .ws"):
+    with pytest.raises(DescriptorError, match=r"kind must be one of f16, tf32, f8f6f4, i8, ti16 with .ws"):
         meanings(0, kind="mxf4", ws=True)
     with pytest.raises(DescriptorError, match="kind must be one of f16"):
         meanings(0, kind="f32")

@@ -95,7 +95,9 @@ def dump(columns: int, first: int = 0) -> str:
 
 
 def source(body: str, target: str = "sm_100a") -> str:
-    return module(TEXT.replace("$BODY", body), ".param .u64 source, .param .u64 out", target=target)
+    version = "9.4" if target.startswith("sm_107") else "8.8"
+    text = TEXT.replace("$BODY", body)
+    return module(text, ".param .u64 source, .param .u64 out", target=target, version=version)
 
 
 def run(

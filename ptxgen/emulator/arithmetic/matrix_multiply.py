@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Values = NDArray[np.float32]
 
 #: Bits of an element of a matrix, by its type.
-BITS = {each.name: each.container_bits for each in DTYPES.values()}
+BITS = {**{each.name: each.container_bits for each in DTYPES.values()}, "s1z4m11": 16}
 
 
 # Elements.
@@ -68,6 +68,9 @@ def decode(elements: NDArray[Any], type: str, *, packed: bool = False) -> Values
         return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if type == "tf32":  # the low 13 bits do not count (9.7.15.5.2)
         return (elements & np.uint32(0xFFFFE000)).view(np.float32)
+    if type == "s1z4m11":  # a sign, four zeros, eleven bits of magnitude (fact ti16-encoding)
+        magnitude = (elements & np.uint16(0x7FF)).astype(np.float32)
+        return np.where(elements >> np.uint16(15), -magnitude, magnitude)
     if type == "s8":
         return elements.view(np.int8).astype(np.float32)
     if type == "s4":
@@ -139,12 +142,17 @@ def dense(stored: Values, columns: NDArray[np.int64], k: int) -> Values:
 # Products.
 
 
-def multiply(a: Values, b: Values) -> Values:
-    """A times B transposed, of integers: [..., m, k] and [..., n, k] to [..., m, n]."""
+def multiply(a: Values, b: Values, *, wide: bool = False) -> NDArray[np.floating]:
+    """A times B transposed, of integers: [..., m, k] and [..., n, k] to [..., m, n].
+
+    `wide`: sums need more than the 24 bits of .f32, as products of ti16 have 22.
+    """
+    if wide:
+        return a.astype(np.float64) @ np.swapaxes(b, -1, -2).astype(np.float64)
     return a @ np.swapaxes(b, -1, -2)
 
 
-def total(product: Values, c: NDArray[Any] | None, *, saturate: bool = False) -> NDArray[np.uint32]:
+def total(product: NDArray[np.floating], c: NDArray[Any] | None, *, saturate: bool = False) -> NDArray[np.uint32]:
     """C, words of .s32, plus a product of integers: it wraps, or is clamped where `saturate`. No C is zero."""
     whole = product.astype(np.int64)
     if c is not None:

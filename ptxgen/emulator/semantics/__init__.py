@@ -36,7 +36,7 @@ LEFT_OUT = {
     "matrix.ldmatrix_m8n16_signed": "no available manual says where the rows of .s4 lie (PTX ISA 9.4)",
     **dict.fromkeys(
         ("tcgen05.mma_lut", "tcgen05.mma_lut_ts", "tcgen05.mma_scaled_lut", "tcgen05.mma_scaled_lut_ts"),
-        "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
+        "the manual draws the lookup table in figures only (PTX ISA 9.4, 9.7.18.10.8, sm_107)",
     ),
     "sparse": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
     "tcgen05.ld_spcompress": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.descriptors import BlockScaledInstructionDescriptor
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.engines.work import AsyncWork
-from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
+from ptxgen.emulator.load.operands import Binder, Reader
+from ptxgen.emulator.load.program import Incomplete
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
@@ -22,6 +24,7 @@ from ptxgen.emulator.semantics.tcgen05.operands import (
     advise_version,
     matrix_descriptor,
     require_k96,
+    require_wide_k,
     shared_matrix,
 )
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, slots_of
@@ -68,8 +71,6 @@ def _form(op: _Mma) -> Form:
 @semantics(*get_args(_Mma))
 def mma(op: _Mma, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """Collector buffers change no values: an operand must not change while its MMA may still read it."""
-    if op.kind == "ti16":
-        raise Unmodelled("tcgen05.mma.kind::ti16")
     form = _form(op)
     readers: dict[str, Reader] = {
         "d": binder.address(op.d),
@@ -111,6 +112,10 @@ def _issue(
     shape = shape_of(given["idesc"], form)
     if shape.dense_k == 96:
         require_k96(machine, "K 96")
+    if shape.wide:
+        require_wide_k(machine, f"K {shape.idesc.k}")
+    if unknown := _unknown(shape):
+        raise Incomplete(statement, f"no source says {unknown}")
     slots = slots_of(machine, warp, form.cta_group)
     zeroed, shift = zero_columns(given["mask"], shape) if "mask" in given else (None, 0)
     call = Call(
@@ -145,6 +150,20 @@ def _issue(
             execute(machine, call)
 
     machine.submit(issuer, statement, complete, pipe=pipe, works=[work])
+
+
+def _unknown(shape: Shape) -> str:
+    """What of sm_107 the manual (PTX ISA 9.4) and the public models leave open; empty for nothing."""
+    idesc = shape.idesc
+    if shape.form.kind == "ti16" and "mn" in (idesc.a_major, idesc.b_major):
+        return "whether ti16 may be MN-major: tables 51 and 62 of PTX ISA 9.4 contradict each other"
+    if shape.wide and shape.form.sparse:
+        return f"where the metadata of a sparse A lie at K {idesc.k}"
+    if shape.wide and shape.form.kind == "mxf8f6f4":
+        return f"how many scale factors a row has at K {idesc.k}: PTX ISA 9.4, table 68, has one, for a block of 32"
+    if isinstance(idesc, BlockScaledInstructionDescriptor) and idesc.sfa_lanes == 128:
+        return "which byte of 128 lanes of scale factors of A belongs to which block"
+    return ""
 
 
 def _scale_place(place: tuple[int, int]) -> tuple[int, int]:

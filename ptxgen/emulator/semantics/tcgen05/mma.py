@@ -70,7 +70,8 @@ class Shape:
         self.parts = [Part(lanes[:, first], first, first + self.columns) for first in range(0, self.n, self.columns)]
         self.lane_starts = (0, 16) if self.layout in ("C", "F") else (0,)
         self.packed = form.kind in ("mxf4", "mxf4nvf4")
-        self.k_bytes_a = self.dense_k // 2 if self.packed else K_BYTES
+        self.wide = idesc.is_wide if isinstance(idesc, BlockScaledInstructionDescriptor) else idesc.wide_k
+        self.k_bytes_a = self.dense_k // 2 if self.packed else K_BYTES * (2 if self.wide else 1)
         self.k_bytes_b = self.k_bytes_a * (2 if form.sparse else 1)
 
     def bands(self, lane: int) -> list[int]:
@@ -80,7 +81,7 @@ class Shape:
     @property
     def dense_k(self) -> int:
         """Elements of K of a dense instruction, where the descriptor says it; else 0."""
-        return self.idesc.dense_k if isinstance(self.idesc, BlockScaledInstructionDescriptor) else 0
+        return self.idesc.k_of_dense if isinstance(self.idesc, BlockScaledInstructionDescriptor) else 0
 
     @property
     def columns_of_a(self) -> int:
@@ -343,7 +344,8 @@ def _accumulate(machine: Machine, call: Call, index: int, part: Part, factors: F
     before = target[lanes] if call.accumulate else None
     if shape.d_type == "s32":
         saturate = shape.idesc.saturate  # type: ignore[union-attr]
-        words = matrix_multiply.total(matrix_multiply.multiply(factors.a, factors.b), before, saturate=saturate)
+        product = matrix_multiply.multiply(factors.a, factors.b, wide=shape.form.kind == "ti16")
+        words = matrix_multiply.total(product, before, saturate=saturate)
     else:
         if before is not None and shape.d_type == "f16":
             before = before.astype(np.uint16)

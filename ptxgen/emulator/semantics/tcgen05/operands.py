@@ -67,13 +67,19 @@ def advise_version(machine: Machine, value: int, statement: syntax.Instruction) 
 
 
 def require_k96(machine: Machine, what: str) -> None:
-    """Raise MemoryFault where the module's target lacks what K 96 needs (PTX ISA 9.7.16.2.1.1)."""
-    if (machine.target.number, machine.target.suffix) != (103, "a"):
+    """Raise MemoryFault where the module's target lacks what K 96 needs (PTX ISA 9.4, 9.7.18.2.1.1)."""
+    _require(machine, what, str(machine.target) in ("sm_103a", "sm_107a"), "Only sm_103a and sm_107a have it")
+
+
+def require_wide_k(machine: Machine, what: str) -> None:
+    """Raise MemoryFault where the module's target lacks the K of sm_107 (PTX ISA 9.4, 9.7.18.2.1.1)."""
+    _require(machine, what, machine.target.number == 107, "Only sm_107 has it")
+
+
+def _require(machine: Machine, what: str, has: bool, rule: str) -> None:
+    if not has:
         raise MemoryFault(
-            descriptors.ILLEGAL_DESCRIPTOR,
-            f"{what} on {machine.target}",
-            rule="Only sm_103a has it (9.7.16.2.1.1)",
-            fix="",
+            descriptors.ILLEGAL_DESCRIPTOR, f"{what} on {machine.target}", rule=f"{rule} (9.7.16.2.1.1)", fix=""
         )
 
 
