@@ -177,7 +177,7 @@ def traits_of(opcode: str) -> Traits | None:
 
 #: Modifiers that ptxas 13.5 overlooks on instructions of which no line has them, texture fetches apart (measured with
 #: each declaration, 2026-11-22): fields of tensormaps, properties of testp, accumulators and packed formats.
-_OVERLOOKED = frozenset((
+OVERLOOKED = frozenset((
     "acc::f16", "acc::f32", "b4x16_p64", "b6x16_p32", "b8x16", "box_dim", "element_stride", "elemtype", "fill_mode",
     "finite", "global_address", "global_dim", "global_stride", "infinite", "interleave_layout", "normal", "notanumber",
     "number", "rank", "subnormal", "swizzle_atomicity", "swizzle_mode",
@@ -188,7 +188,7 @@ _OVERLOOKED = frozenset((
 def overlooked(opcode: str) -> tuple[str, ...]:
     """The modifiers of an opcode that ptxas reads over: they stand behind the words of the instruction's name."""
     tokens = opcode.split(".")
-    spare = _OVERLOOKED.intersection(tokens)
+    spare = OVERLOOKED.intersection(tokens)
     if not spare or tokens[0] in ("tex", "tld4"):
         return ()
     forms = [form.form for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, form.form.opcode.split("."))]
@@ -199,7 +199,7 @@ def overlooked(opcode: str) -> tuple[str, ...]:
 def _named(tokens: Sequence[str], form: type[Instruction]) -> bool:
     """Whether the words of the instruction's name stand together."""
     words = form.form.opcode.split(".")
-    return _begins(tokens, words) and _OVERLOOKED.isdisjoint(tokens[: len(words) + form.form.leading])
+    return _begins(tokens, words) and OVERLOOKED.isdisjoint(tokens[: len(words) + form.form.leading])
 
 
 def _begins(tokens: Sequence[str], words: Sequence[str]) -> bool:
