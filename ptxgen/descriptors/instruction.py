@@ -207,7 +207,8 @@ class InstructionDescriptor(BitStruct, bits=32):
         if not self.wide_k:
             return
         if self.kind != "f8f6f4":
-            raise DescriptorError(f"wide_k must be False for kind::{self.kind}; its K is {KINDS[self.kind].k}")
+            over = "" if self.m else "; m would be 512 with bit 29, but must be one of 32, 64, 128, 256"
+            raise DescriptorError(f"wide_k must be False for kind::{self.kind}, whose K is {KINDS[self.kind].k}{over}")
         for name in ("a_type", "b_type"):
             if not self.sparse and getattr(self, name) not in _WIDE_K_INPUTS:
                 raise DescriptorError(
