@@ -33,6 +33,8 @@ class BitStruct:
     reserved_mask: ClassVar[int]
     _positions: ClassVar[dict[tuple[str, int, int], str]]
     _defaults: ClassVar[dict[str, Any]]
+    #: Numbers that people compute too large: set reserved bits behind one are taken for its own.
+    _overflowing: ClassVar[tuple[str, ...]] = ()
     _encoded: int
 
     def __init_subclass__(cls, *, bits: int, word_bits: int = 0) -> None:
@@ -227,9 +229,8 @@ class BitStruct:
     @classmethod
     def _overflows(cls, bits: int) -> Iterator[str]:
         """Yield the numbers that were too large for their field, if the reserved bits behind them are theirs."""
-        for name, declared in cls.bit_fields.items():
-            if declared.values is not None or declared.flag or declared.length or declared.signed:
-                continue
+        for name in cls._overflowing:
+            declared = cls.bit_fields[name]
             behind = declared.items[0][-1][1] + 1
             count = 0
             while cls.reserved_mask >> (behind + count) & 1:

@@ -6,6 +6,7 @@ docs/facts.md lists them (`ptxgen explain facts --markdown`). Evidence for singl
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from ptxgen.descriptors.evidence import Fact, documented, inferred, measured, unverified
@@ -618,7 +619,13 @@ def find(word: str = "") -> tuple[Fact, ...]:
     def rank(each: Fact) -> int:
         head = f"{each.name} {each.subject}".lower()
         text = f"{each.statement} {each.consequence}".lower()
-        return 0 if any(w in head for w in words) else 1 if any(w in text for w in words) else 2
+        return (
+            0
+            if any(w in head for w in words)
+            else 1
+            if any(re.search(rf"\b{re.escape(w)}", text) for w in words)
+            else 2
+        )
 
     return tuple(sorted((each for each in FACTS if rank(each) < 2), key=rank))
 

@@ -134,6 +134,8 @@ class InstructionDescriptor(BitStruct, bits=32):
     cta_group: int = context(default=1, values=(1, 2))
     ws: bool = context(default=False, values=(False, True))
 
+    _overflowing = ("n", "m")
+
     sparsity_selector: int = field(0, 1, default=0, doc="sparse only", evidence=_TABLE_42)
     sparse: bool = field(2, 2, default=False, flag=True, evidence=_TABLE_42)
     saturate: bool = field(3, 3, default=False, flag=True, doc="kind::i8 only", evidence=_TABLE_42)

@@ -63,8 +63,9 @@ SENTENCES = [
     (["explain", "smem", "1", "--diff", "1", "2"],
      "--diff takes two values and at most a FORMAT before them, not '1' too"),
     (["explain", "--diff", "1", "0x4000404000010000"],
-     "the first value is an instruction descriptor (idesc), the second a matrix descriptor of tcgen05 (smem)"),
-    (["explain", "facts", "nothing"], "no fact is called or about 'nothing'; 'ptxgen explain facts' lists all"),
+     "the first value is an instruction descriptor (idesc), the second a matrix descriptor of tcgen05 (smem); "
+     "they have no fields in common"),
+    (["explain", "facts", "zebra"], "no fact is called or about 'zebra'; 'ptxgen explain facts' lists all"),
     (["explain", "smem", "1", "--markdown"], "--markdown is for facts and checks"),
     (["explain", "shared-rac"], "no check is called 'shared-rac'; did you mean shared-race or grid-race?; 'ptxgen "
      "explain checks' lists all"),
@@ -132,7 +133,7 @@ def test_ptx_that_does_not_parse_shows_line_column_and_caret(cli: Cli, ptx_file:
 def test_a_binary_file_is_named_as_such(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "x.cubin"
     path.write_bytes(b"\x7fELF\x02\x01")
-    assert cli("check", path).err == f"error: {path} is an ELF file (a cubin?), not PTX text\n"
+    assert cli("check", path).err.startswith(f"error: {path} is an ELF file (a cubin?), not PTX text; cuobjdump ")
     path.write_bytes(b"abc\xff\xfe")
     assert cli("check", path).err == f"error: {path} is not text: byte 0xff at offset 3\n"
     path.write_bytes(b"ab\0cd")

@@ -60,12 +60,8 @@ def show_search(found: Search, as_json: bool) -> int:
             out.print(Text(opcode, style="bold"), soft_wrap=True)
             for each in _asked(found, opcode, forms):
                 for line in _lacking(each, whole=not out.is_terminal):
-                    out.print(line, soft_wrap=True)
+                    out.print(line, soft_wrap=out.is_terminal)
             room = out.width - max(len(each.key) for each in forms) - 4
-            if not out.is_terminal:  # for a file or a pipe nothing is left out
-                for each in forms:
-                    out.print(Text(f"  {each.key}  {each.summary}"), soft_wrap=True)
-                continue
             if room < _LEAST_ROOM:  # names and summaries below each other
                 for each in forms:
                     out.print(Text(f"  {each.key}", style="cyan"), soft_wrap=True)
@@ -73,7 +69,8 @@ def show_search(found: Search, as_json: bool) -> int:
                 continue
             table = grid("cyan", "")
             for each in forms:
-                table.add_row(f"  {each.key}", Text(_cut(each.summary, room)))
+                # For a file or a pipe nothing is left out.
+                table.add_row(f"  {each.key}", Text(_cut(each.summary, room) if out.is_terminal else each.summary))
             out.print(table)
         out.print()
         out.print(Text("ptxgen explain OPCODE.WITH.MODIFIERS explains one; help(ptxgen.instr.FAMILY.NAME) in Python"))
