@@ -326,6 +326,18 @@ STRICTER = (
         objection=r"has no modifier \.(box_dim|acc::f32|normal)\b",
     ),
     Irreconcilable(
+        "A register as the address of st.param: ptxas takes it for sm_80, and crashes for sm_90 and later",
+        form="",
+        line=r"^st\.[\w.]*param\.",
+        objection=r"must be a \.param variable",
+    ),
+    Irreconcilable(
+        "A scale of D for integers: ptxas overlooks it, whatever its number; of .kind::f16 it checks the range",
+        form=r"tcgen05\.mma",
+        line=r"\.kind::i8\b",
+        objection=r"scale-input-d requires \.kind::f16",
+    ),
+    Irreconcilable(
         "A second value for atom.and, .or, .xor and .exch, as atom.cas has one",
         form=r"atomic\.atom(_cas)?$",
         line=r"^atom\..*\.(and|or|xor|exch)\.b(32 .*, %x_\w*32_\d|128 .*, %x_b128_\d);$",

@@ -20,6 +20,8 @@ TARGETS = ("sm_80", "sm_90a", "sm_100a", "sm_103a", "sm_107a", "sm_110a", "sm_12
 #: Lines in one module, and their length together: an instruction of 128 registers costs ptxas much more than others.
 BATCH, LENGTH = 300, 40_000
 CRASH = "crash: "
+#: Seconds of CPU for one run of ptxas; mutations send it into endless loops more often than forms.
+judges.TIMEOUT = 2
 
 
 class Ptxas:

@@ -20,6 +20,9 @@ IMMEDIATE = "#"
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)*(?=[\s;]|$)")
+_DIRECTIVE = re.compile(
+    r"^\.(?:loc|version|target|address_size|file)\b[^\n]*(?:\n|$)|^\.(?:visible|weak|entry|func)\b[^{]*\{"
+)
 _LABEL = re.compile(r"[A-Za-z_$%][\w$]*\s*:(?!:)")
 _DECLARED = re.compile(r"\.reg\s*(?:\.(v[24])\s*)?\.(\w+)\s+(.*)", re.S)
 _NAME = re.compile(
@@ -103,7 +106,7 @@ def _bare(piece: str) -> str:
         label = _LABEL.match(chunk)
         if label:
             chunk = chunk[label.end() :].lstrip()
-        chunk = re.sub(r"^\.loc [^\n]*\n|^\.(?:visible|weak|entry|func)\b[^{]*\{", "", chunk)
+        chunk = _DIRECTIVE.sub("", chunk)
         chunk = re.sub(r"^@!?\s*[%$]?[\w$]+\s+", "", chunk)
         if chunk == before:
             return chunk.strip()
