@@ -52,7 +52,7 @@ SOURCES: tuple[Source, ...] = (
     _asm("NVIDIA/nccl", "5067397c2676d5aed50042fc39e5c8ee96eb0027", "BSD-3-Clause"),
     _asm("NVIDIA/warp", "9934a4eb2c503399140daab09d256ccc7236d1d8", "Apache-2.0"),
     _asm("tinygrad/tinygrad", "a9069c177a9da9cca18593edf55acd2e6073cca6", "MIT", "extra/"),
-    _asm("zhang677/PTXBench", "491860bd3e587eda230ab426b086f31b2da4aa12", "see LICENSE"),
+    _asm("zhang677/PTXBench", "491860bd3e587eda230ab426b086f31b2da4aa12", "Apache-2.0"),
     _asm("jhson989/cuda-ptx", "fed8f8bc739bca7ba0bd933e01d8f20bc8753d3c", "unstated"),
     _asm("vllm-project/vllm", "", "Apache-2.0", "csrc/"),
     Source("technillogue/ptx-isa-markdown", "64cfba5fca8c54335218a60f43f7909507071c64", "NVIDIA's manual (9.1) as text",
