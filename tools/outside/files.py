@@ -75,12 +75,17 @@ def raised(text: str) -> tuple[str, bool]:
     return text, True
 
 
+def target_of(text: str) -> str:
+    """The target of a module, "" if it names none."""
+    match = _TARGET.search(text)
+    return f"sm_{match[2]}{match[3]}" if match else ""
+
+
 def judge(path: str, text: str) -> Verdict:
     """Both verdicts on a file."""
     verdict = Verdict(path)
     given, verdict.raised = raised(text)
-    match = _TARGET.search(given)
-    verdict.target = f"sm_{match[2]}{match[3]}" if match else ""
+    verdict.target = target_of(given)
     try:
         for each in {text, given}:
             try:

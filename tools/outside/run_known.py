@@ -15,7 +15,7 @@ from ptxgen import Emulator, Kernel
 from ptxgen.device.report import LaunchReport
 from ptxgen.emulator.engines.timeline import Schedule
 from tools.outside import clones, rust_values
-from tools.outside.files import raised
+from tools.outside.files import raised, target_of
 from tools.outside.known import KNOWN, Known
 
 SCHEDULES: tuple[Schedule, ...] = ("eager", "late", "random")
@@ -34,8 +34,9 @@ def run(known: Known, text: str, schedule: Schedule, seed: int) -> Outcome:
     name = f"{known.repository} {known.path} {known.entry} [{schedule}]"
     arguments, expected = known.make(np.random.default_rng(seed))
     try:
-        kernel = Kernel.from_ptx(raised(text)[0], entry=known.entry)
-        device = Emulator("sm_90a", schedule=schedule, seed=seed)
+        source, _ = raised(text)
+        kernel = Kernel.from_ptx(source, entry=known.entry)
+        device = Emulator(target_of(source), schedule=schedule, seed=seed)
         arrays = {at: device.array(each) for at, each in enumerate(arguments) if isinstance(each, np.ndarray)}
         given = [arrays.get(at, each) for at, each in enumerate(arguments)]
         report = device.launch(kernel, known.grid, known.block, given, shared_bytes=known.shared_bytes)
@@ -78,8 +79,9 @@ def run_recorded(test: rust_values.Test, text: str, schedule: Schedule, seed: in
     """Run a kernel on the input that its repository's test gives, and compare with the output that it expects."""
     name = f"{rust_values.REPOSITORY} {test.name} [{schedule}]"
     try:
-        kernel = Kernel.from_ptx(raised(text)[0], entry=None)
-        device = Emulator("sm_90a", schedule=schedule, seed=seed)
+        source, _ = raised(text)
+        kernel = Kernel.from_ptx(source)
+        device = Emulator(target_of(source), schedule=schedule, seed=seed)
         result = device.array(np.zeros_like(test.output))
         given = [result] if test.input is None else [device.array(test.input), result]
         # A test without an input gives its output in the place of both.
