@@ -58,7 +58,7 @@ class Status(IntEnum):
 
 
 HEAD = struct.Struct("<II")
-#: base and bytes of the heap, compute capability, multiprocessors, shared memory of one, padding.
+#: base and bytes of the heap, compute capability, multiprocessors, shared memory of one, delay and seed.
 MACHINE = struct.Struct("<QQIIII")
 #: bytes, kind, padding.
 ALLOCATION = struct.Struct("<QII")

@@ -42,6 +42,8 @@ class Launched:
     instructions: int = 0
     seconds: float = 0.0
     message: str = ""
+    #: True where an equal launch had run before and this one would change nothing.
+    repeated: bool = False
 
     @property
     def failed(self) -> bool:
@@ -65,6 +67,7 @@ class Launched:
             "site": sites.describe(self.site, self.kernel),
             "instructions": self.instructions,
             "seconds": round(self.seconds, 6),
+            "repeated": self.repeated,
             "findings": [each.to_json() for each in self.findings],
         }
         if self.message:
@@ -111,11 +114,14 @@ class Results:
             self.notes.append(text)
             self.say(text)
 
-    def add(self, request: LaunchRequest, kernel: str, report: LaunchReport, process: int) -> Launched:
+    def add(
+        self, request: LaunchRequest, kernel: str, report: LaunchReport, process: int, *, repeated: bool = False
+    ) -> Launched:
         """Keep a launch, and print what is new in it."""
         made = self._make(request, kernel, report.status, process)
-        made.findings = list(report.findings)
-        made.instructions, made.seconds = report.instructions, report.seconds
+        made.findings, made.repeated = list(report.findings), repeated
+        if not repeated:
+            made.instructions, made.seconds = report.instructions, report.seconds
         new = [each for each in report.findings if self._is_new(kernel, each)]
         if new or (report.status not in ("ok", "findings") and not report.findings):
             self._print(made, new)
@@ -185,12 +191,14 @@ class Results:
             codes = Counter((finding.severity, finding.code) for each in launches for finding in each.findings)
             counts = ", ".join(f"{code} ×{count}" for (_, code), count in sorted(codes.items()))
             others = Counter(each.status for each in launches if each.status not in ("ok", "findings"))
+            repeated = sum(each.repeated for each in launches)
+            again = f", {repeated} of them equal and not run again" if repeated else ""
             ended = "".join(f", {count} {status}" for status, count in others.items())
             plural = "" if len(launches) == 1 else "es"
             instructions = sum(each.instructions for each in launches)
             seconds = sum(each.seconds for each in launches)
             yield (
-                f"{short_name(kernel)}: {len(launches)} launch{plural}, {instructions} warp-instructions, "
+                f"{short_name(kernel)}: {len(launches)} launch{plural}{again}, {instructions} warp-instructions, "
                 f"{seconds:.2f} s{ended}; {counts or 'no findings'}"
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_a_race_is_found_at_its_line_once(capfd: pytest.CaptureFixture[str], pro
     assert ran.codes("reverse") == ["shared-race"] * 3
     assert ran.sources()[0].startswith(f"programs.cu:{line_of('the race of')}:")
     assert ran.said.count("error [shared-race]") == 1
-    assert "reverse::tile" in ran.said
+    assert "tile" in ran.said.partition("error [shared-race]")[2].partition("fix:")[0]
     assert "shared-race ×3" in ran.said
 
 
@@ -114,3 +115,33 @@ def test_checks_of_chosen_kernels_and_launches(capfd: pytest.CaptureFixture[str]
     assert execute(capfd, [program, "race"], kernels=re.compile("scale")).codes() == []
     assert execute(capfd, [program, "race"], launches=(2, 2)).codes() == ["shared-race"]
     assert execute(capfd, [program, "race"], fail_on="never").code == 0
+
+
+@pytest.mark.parametrize("schedule", ["late", "random"])
+@pytest.mark.parametrize("what", ["scaled", "streams", "graphs", "managed", "wait", "read"])
+def test_delayed_operations_of_right_programs(
+    capfd: pytest.CaptureFixture[str], program: Path, what: str, schedule: Literal["late", "random"]
+) -> None:
+    ran = execute(capfd, [program, what], schedule=schedule, seed=3)
+    assert (ran.code, ran.output.splitlines()[-1]) == (0, "PASS"), ran.said
+
+
+@pytest.mark.parametrize("what", ["no-wait", "read-early"])
+def test_a_missing_wait_of_the_host_shows_under_late(
+    capfd: pytest.CaptureFixture[str], program: Path, what: str
+) -> None:
+    assert execute(capfd, [program, what], schedule="eager").output == "PASS\n"
+    assert execute(capfd, [program, what], schedule="late").output == "FAIL\n"
+    seeds = [execute(capfd, [program, what], schedule="random", seed=seed).output for seed in range(6)]
+    assert "FAIL\n" in seeds
+
+
+def test_equal_launches_are_not_run_again(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "repeated"])
+    assert ran.code == 0, ran.said
+    repeated = {
+        name: [each["repeated"] for each in ran.launches if name in each["kernel"]] for name in ("store", "add")
+    }
+    assert repeated["store"] == [False, False] + [True] * 18 + [False]
+    assert repeated["add"] == [False] * 5
+    assert "store_index: 21 launches, 18 of them equal and not run again" in ran.said

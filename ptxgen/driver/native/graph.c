@@ -48,7 +48,7 @@ struct Node *add_node(struct Graph *graph, struct Node *const *dependencies, siz
     return node;
 }
 
-static struct Graph *copy_of(const struct Graph *graph) {
+struct Graph *copy_of(const struct Graph *graph) {
     struct Graph *made = new_graph();
     for (size_t at = 0; at < graph->count; at++) {
         struct Node *node = record(made, &graph->nodes[at]->operation);
@@ -136,7 +136,8 @@ API Result cuGraphUpload(struct Graph *executable, struct Stream *stream) {
 API Result cuGraphLaunch(struct Graph *executable, struct Stream *stream) {
     if (!executable || executable->magic != GRAPH_MAGIC)
         return INVALID_HANDLE;
-    struct Operation operation = {.kind = OP_GRAPH, .graph = executable};
+    /* What changes in the graph after this does not change this launch. */
+    struct Operation operation = {.kind = OP_GRAPH, .graph = machine.delay ? copy_of(executable) : executable};
     return submit(stream, &operation);
 }
 

@@ -216,6 +216,13 @@ API Result cuMemHostRegister_v2(void *pointer, size_t bytes, u32 flags) {
     return SUCCESS;
 }
 
+static bool is_registered(const void *pointer) {
+    for (struct Registered *each = registered; each; each = each->next)
+        if ((u64)pointer >= each->host && (u64)pointer < each->host + each->bytes)
+            return true;
+    return false;
+}
+
 API Result cuMemHostUnregister(void *pointer) {
     for (struct Registered **at = &registered; *at; at = &(*at)->next)
         if ((*at)->host == (u64)pointer) {
@@ -268,7 +275,10 @@ Result copy_box(struct Stream *stream, const struct Copy *copy) {
         !is_whole(copy->from, copy->from_pitch, copy->from_slice, copy))
         return INVALID_VALUE;
     struct Operation operation = {.kind = OP_COPY, .copy = *copy};
-    return submit(stream, &operation);
+    Result result = submit(stream, &operation);
+    /* Copies from and to memory that is not pinned have read or written it when they return. */
+    bool pageable = (!in_heap(copy->to) && !is_registered(copy->to)) || (!in_heap(copy->from) && !is_registered(copy->from));
+    return result || !machine.delay || !pageable || capture_of(stream) ? result : synchronize_stream(stream);
 }
 
 static Result copy_bytes(u64 to, u64 from, size_t bytes, struct Stream *stream, bool wait) {
@@ -276,7 +286,7 @@ static Result copy_bytes(u64 to, u64 from, size_t bytes, struct Stream *stream, 
     struct Copy copy = {(char *)to, (const char *)from, 0, 0, 0, 0, bytes, 1, 1};
     if (!result)
         result = copy_box(stream, &copy);
-    return result || !wait ? result : synchronize();
+    return result || !wait ? result : synchronize_stream(NULL);
 }
 
 #define COPY_FUNCTIONS(suffix, to_type, from_type)                                                                    \
@@ -375,7 +385,7 @@ API Result cuMemcpy3DAsync_v2(const struct Copy3D *asked, struct Stream *stream)
 
 API Result cuMemcpy3D_v2(const struct Copy3D *asked) {
     Result result = copy_3d(asked, NULL);
-    return result ? result : synchronize();
+    return result ? result : synchronize_stream(NULL);
 }
 
 API Result cuMemcpy2DAsync_v2(const struct Copy2D *asked, struct Stream *stream) {
@@ -391,7 +401,7 @@ API Result cuMemcpy2DAsync_v2(const struct Copy2D *asked, struct Stream *stream)
 
 API Result cuMemcpy2D_v2(const struct Copy2D *asked) {
     Result result = cuMemcpy2DAsync_v2(asked, NULL);
-    return result ? result : synchronize();
+    return result ? result : synchronize_stream(NULL);
 }
 
 API Result cuMemcpy2DUnaligned_v2(const struct Copy2D *asked) {

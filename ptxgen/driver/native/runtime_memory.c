@@ -169,7 +169,7 @@ API Result cudaMemcpy2D(char *to, size_t to_pitch, const char *from, size_t from
                         int kind) {
     (void)kind;
     Result result = copy_2d(to, to_pitch, from, from_pitch, width, height, NULL);
-    return result ? result : runtime_result(synchronize());
+    return result ? result : runtime_result(synchronize_stream(NULL));
 }
 
 struct Copy3DParameters { /* cudaMemcpy3DParms */
@@ -210,7 +210,7 @@ API Result cudaMemcpy3DAsync(const struct Copy3DParameters *asked, struct Stream
 
 API Result cudaMemcpy3D(const struct Copy3DParameters *asked) {
     Result result = cudaMemcpy3DAsync(asked, NULL);
-    return result ? result : runtime_result(synchronize());
+    return result ? result : runtime_result(synchronize_stream(NULL));
 }
 
 /* Copies from and to variables of the program. */
@@ -226,7 +226,7 @@ API Result cudaMemcpyToSymbolAsync(const void *symbol, u64 from, size_t bytes, s
 
 API Result cudaMemcpyToSymbol(const void *symbol, u64 from, size_t bytes, size_t offset, int kind) {
     Result result = cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, NULL);
-    return result ? result : runtime_result(synchronize());
+    return result ? result : runtime_result(synchronize_stream(NULL));
 }
 
 API Result cudaMemcpyFromSymbolAsync(u64 to, const void *symbol, size_t bytes, size_t offset, int kind,
@@ -240,7 +240,7 @@ API Result cudaMemcpyFromSymbolAsync(u64 to, const void *symbol, size_t bytes, s
 
 API Result cudaMemcpyFromSymbol(u64 to, const void *symbol, size_t bytes, size_t offset, int kind) {
     Result result = cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, NULL);
-    return result ? result : runtime_result(synchronize());
+    return result ? result : runtime_result(synchronize_stream(NULL));
 }
 
 API Result cudaGetSymbolAddress(u64 *address, const void *symbol) {

@@ -68,10 +68,13 @@ struct Extent3 {
     u32 x, y, z;
 };
 
+enum Delay { AT_ONCE = 0, LATE = 1, RANDOM = 2 };
+
 /* What HELLO returns. */
 struct Machine {
     u64 base, limit;
-    u32 capability, multiprocessors, shared_per_multiprocessor, padding;
+    u32 capability, multiprocessors, shared_per_multiprocessor;
+    u32 delay; /* when operations of streams run: an enum Delay, and from bit 8 on a seed */
 };
 
 /* connection.c */
@@ -106,7 +109,7 @@ struct Function;
 struct Graph;
 struct Event;
 
-enum OperationKind { OP_EMPTY, OP_COPY, OP_FILL, OP_LAUNCH, OP_HOST, OP_GRAPH, OP_FREE };
+enum OperationKind { OP_EMPTY, OP_COPY, OP_FILL, OP_LAUNCH, OP_HOST, OP_GRAPH, OP_FREE, OP_RECORD, OP_WAIT };
 
 struct Copy {
     char *to;
@@ -140,6 +143,12 @@ struct Host {
     void *data;
 };
 
+/* A place in a stream: after so many of its operations. */
+struct Point {
+    struct Stream *stream;
+    u64 operations;
+};
+
 struct Operation {
     enum OperationKind kind;
     union {
@@ -148,14 +157,20 @@ struct Operation {
         struct Kernel kernel;
         struct Host host;
         struct Graph *graph;
+        struct Event *event;
+        struct Point point; /* the stream waits until another one has come so far */
         u64 address;
     };
 };
 
+struct Queued;
 struct Stream {
     u32 magic, id;
     struct Graph *capture;
     int flags, priority;
+    struct Queued *first, *last; /* operations that have not run yet */
+    u64 issued, done;            /* operations so far */
+    struct Stream *next;         /* of all streams, the newest first */
 };
 
 struct Event {
@@ -163,6 +178,7 @@ struct Event {
     struct Graph *capture;
     bool recorded;
     double milliseconds;
+    struct Point point;
 };
 
 extern u64 device_nanoseconds;
@@ -170,6 +186,7 @@ struct Graph *capture_of(struct Stream *stream);
 Result submit(struct Stream *stream, const struct Operation *operation);
 Result perform(const struct Operation *operation);
 Result synchronize(void);
+Result synchronize_stream(struct Stream *stream);
 u32 stream_number(struct Stream *stream);
 
 /* graph.c */
@@ -186,6 +203,7 @@ struct Node *add_node(struct Graph *graph, struct Node *const *dependencies, siz
                       const struct Operation *operation);
 struct Graph *new_graph(void);
 Result run_graph(struct Graph *graph);
+struct Graph *copy_of(const struct Graph *graph);
 
 /* module.c */
 enum { FUNCTION_ATTRIBUTES = 18 };

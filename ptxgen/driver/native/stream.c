@@ -1,16 +1,22 @@
-/* Streams and events: operations are performed as they are issued, or recorded while their stream captures a graph. */
+/* Streams and events. Operations are performed as they are issued, or recorded while their stream captures a graph.
+ *
+ * Under the schedules `late` and `random` they are queued, and run when something waits for them, so that a program that
+ * does not wait gets the wrong result: `late` runs as little as a wait requires, and of several streams the newest first;
+ * `random` runs operations of any stream at any time.
+ */
 #include "standin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAM_MAGIC = 0x53545245, EVENT_MAGIC = 0x45564e54 };
+enum { STREAM_MAGIC = 0x53545245, EVENT_MAGIC = 0x45564e54, NON_BLOCKING = 1 };
 
 /* Time of the emulated device: emulated work, not the seconds that emulating it takes. */
 u64 device_nanoseconds;
 static u32 streams_made;
 static struct Stream default_stream = {.magic = STREAM_MAGIC};
+static struct Stream *all_streams = &default_stream;
 
 /* The handles 0, 1 and 2 are those of default streams. */
 static struct Stream *stream_of(struct Stream *stream) {
@@ -84,6 +90,9 @@ Result perform(const struct Operation *operation) {
         print_pending();
         operation->host.call(operation->host.data);
         return SUCCESS;
+    case OP_RECORD:
+        operation->event->milliseconds = (double)device_nanoseconds / 1e6;
+        return SUCCESS;
     case OP_GRAPH:
         return run_graph(operation->graph);
     case OP_FREE:
@@ -91,6 +100,118 @@ Result perform(const struct Operation *operation) {
     default:
         return SUCCESS;
     }
+}
+
+/* Queues. */
+
+struct Queued {
+    struct Operation operation;
+    struct Queued *next;
+};
+
+static pthread_mutex_t queues_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static Result delayed_error;
+static u64 random_state;
+
+static u32 draw(u32 choices) {
+    if (!random_state)
+        random_state = (machine.delay >> 8) * 0x9E3779B97F4A7C15u + 1;
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (u32)(random_state >> 33) % choices;
+}
+
+static bool is_pending(const struct Stream *stream) {
+    return stream->done < stream->issued;
+}
+
+static void add_to_queue(struct Stream *stream, const struct Operation *operation) {
+    struct Queued *made = calloc(1, sizeof *made);
+    made->operation = *operation;
+    if (operation->kind == OP_LAUNCH) {
+        size_t bytes = operation->kernel.function->parameter_bytes + operation->kernel.site_bytes + 1;
+        made->operation.kernel.parameters = malloc(bytes);
+        memcpy(made->operation.kernel.parameters, operation->kernel.parameters, bytes);
+    }
+    if (stream->last)
+        stream->last->next = made;
+    else
+        stream->first = made;
+    stream->last = made;
+    stream->issued++;
+}
+
+static void run_to(struct Point point);
+
+static void run_first(struct Stream *stream) {
+    struct Queued *first = stream->first;
+    stream->first = first->next;
+    if (!stream->first)
+        stream->last = NULL;
+    if (first->operation.kind == OP_WAIT) {
+        run_to(first->operation.point);
+    } else if (!sticky) {
+        bool is_host = first->operation.kind == OP_HOST;
+        if (is_host) /* which may wait for another thread of the program */
+            pthread_mutex_unlock(&queues_lock);
+        Result result = perform(&first->operation);
+        if (is_host)
+            pthread_mutex_lock(&queues_lock);
+        if (result && !delayed_error)
+            delayed_error = result;
+    }
+    if (first->operation.kind == OP_LAUNCH)
+        free(first->operation.kernel.parameters);
+    free(first);
+    stream->done++;
+}
+
+static void run_to(struct Point point) {
+    while (point.stream && point.stream->done < point.operations && point.stream->first)
+        run_first(point.stream);
+}
+
+static void run_all(struct Stream *stream) {
+    run_to((struct Point){stream, stream->issued});
+}
+
+/* Under `random`: as many operations of as many streams as comes up. */
+static void run_some(void) {
+    while (draw(2)) {
+        struct Stream *pending[64];
+        u32 count = 0;
+        for (struct Stream *each = all_streams; each && count < 64; each = each->next)
+            if (is_pending(each) && each->first)
+                pending[count++] = each;
+        if (!count)
+            return;
+        run_first(pending[draw(count)]);
+    }
+}
+
+/* The default stream waits for all blocking streams, and they for it (CUDA programming guide, "Default Stream"). */
+static void wait_implicitly(struct Stream *stream) {
+    struct Operation wait = {.kind = OP_WAIT};
+    if (stream == &default_stream) {
+        for (struct Stream *each = all_streams; each; each = each->next)
+            if (each != stream && !(each->flags & NON_BLOCKING) && is_pending(each)) {
+                wait.point = (struct Point){each, each->issued};
+                add_to_queue(stream, &wait);
+            }
+    } else if (!(stream->flags & NON_BLOCKING) && is_pending(&default_stream)) {
+        wait.point = (struct Point){&default_stream, default_stream.issued};
+        add_to_queue(stream, &wait);
+    }
+}
+
+static void queue(struct Stream *stream, const struct Operation *operation) {
+    pthread_mutex_lock(&queues_lock);
+    wait_implicitly(stream);
+    add_to_queue(stream, operation);
+    if ((machine.delay & 0xff) == RANDOM)
+        run_some();
+    pthread_mutex_unlock(&queues_lock);
 }
 
 Result submit(struct Stream *stream, const struct Operation *operation) {
@@ -101,15 +222,53 @@ Result submit(struct Stream *stream, const struct Operation *operation) {
     }
     if (sticky)
         return sticky;
-    return perform(operation);
+    if (!machine.delay)
+        return perform(operation);
+    queue(stream_of(stream), operation);
+    return SUCCESS;
+}
+
+static Result after_waiting(void) {
+    print_pending();
+    Result result = sticky ? sticky : delayed_error;
+    delayed_error = SUCCESS;
+    return result;
 }
 
 Result synchronize(void) {
     Result result = connect_emulator();
     if (result)
         return result;
-    print_pending();
-    return sticky;
+    if (machine.delay) {
+        pthread_mutex_lock(&queues_lock);
+        if ((machine.delay & 0xff) == RANDOM)
+            run_some();
+        for (struct Stream *each = all_streams; each; each = each->next)
+            run_all(each);
+        pthread_mutex_unlock(&queues_lock);
+    }
+    return after_waiting();
+}
+
+Result synchronize_stream(struct Stream *stream) {
+    Result result = connect_emulator();
+    if (result)
+        return result;
+    if (machine.delay) {
+        struct Stream *chosen = stream_of(stream);
+        pthread_mutex_lock(&queues_lock);
+        if (chosen == &default_stream)
+            wait_implicitly(chosen);
+        run_all(chosen);
+        pthread_mutex_unlock(&queues_lock);
+    }
+    return after_waiting();
+}
+
+/* A process that ends lets its operations run. */
+__attribute__((destructor)) static void finish_at_exit(void) {
+    if (machine.delay && in_heap((void *)machine.base))
+        synchronize();
 }
 
 /* Streams. */
@@ -123,6 +282,10 @@ API Result cuStreamCreateWithPriority(struct Stream **stream, u32 flags, int pri
     (*stream)->flags = (int)flags;
     (*stream)->priority = priority;
     (*stream)->id = __atomic_add_fetch(&streams_made, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&queues_lock);
+    (*stream)->next = all_streams;
+    all_streams = *stream;
+    pthread_mutex_unlock(&queues_lock);
     return SUCCESS;
 }
 
@@ -133,18 +296,16 @@ API Result cuStreamCreate(struct Stream **stream, u32 flags) {
 API Result cuStreamDestroy_v2(struct Stream *stream) {
     if ((u64)stream <= 2)
         return INVALID_HANDLE;
-    stream->magic = 0; /* its memory is kept: graphs and late calls may still name it */
+    stream->magic = 0; /* its memory is kept: its operations still run, and graphs and late calls may name it */
     return SUCCESS;
 }
 
 API Result cuStreamSynchronize(struct Stream *stream) {
-    return capture_of(stream) ? CAPTURE_UNSUPPORTED : synchronize();
+    return capture_of(stream) ? CAPTURE_UNSUPPORTED : synchronize_stream(stream);
 }
 
 API Result cuStreamQuery(struct Stream *stream) {
-    (void)stream;
-    print_pending();
-    return sticky;
+    return synchronize_stream(stream); /* who asks again and again shall get an answer */
 }
 
 API Result cuStreamGetFlags(struct Stream *stream, u32 *flags) {
@@ -212,14 +373,26 @@ API Result cuLaunchHostFunc_v2(struct Stream *stream, void (*call)(void *), void
     return cuLaunchHostFunc(stream, call, data);
 }
 
+struct Callback {
+    void (*call)(struct Stream *, Result, void *);
+    struct Stream *stream;
+    void *data;
+};
+
+static void call_back(void *data) {
+    struct Callback callback = *(struct Callback *)data;
+    free(data);
+    callback.call(callback.stream, sticky, callback.data);
+}
+
 API Result cuStreamAddCallback(struct Stream *stream, void (*call)(struct Stream *, Result, void *), void *data,
                                u32 flags) {
     (void)flags;
     if (capture_of(stream))
         return CAPTURE_UNSUPPORTED;
-    print_pending();
-    call(stream, sticky, data);
-    return SUCCESS;
+    struct Callback *made = malloc(sizeof *made);
+    *made = (struct Callback){call, stream, data};
+    return cuLaunchHostFunc(stream, call_back, made);
 }
 
 /* Waits on and writes of words in memory (stream memory operations). */
@@ -248,8 +421,12 @@ API Result cuEventRecord(struct Event *event, struct Stream *stream) {
         return INVALID_HANDLE;
     event->capture = capture_of(stream);
     event->recorded = true;
-    event->milliseconds = (double)device_nanoseconds / 1e6;
-    return SUCCESS;
+    if (event->capture)
+        return SUCCESS;
+    struct Operation operation = {.kind = OP_RECORD, .event = event};
+    Result result = submit(stream, &operation);
+    event->point = (struct Point){stream_of(stream), stream_of(stream)->issued};
+    return result;
 }
 
 API Result cuEventRecordWithFlags(struct Event *event, struct Stream *stream, u32 flags) {
@@ -268,33 +445,40 @@ API Result cuStreamWaitEvent(struct Stream *stream, struct Event *event, u32 fla
         if (capturing_count < sizeof capturing_streams / sizeof *capturing_streams)
             capturing_streams[capturing_count++] = waiting;
     }
+    if (!machine.delay || waiting->capture || !event->point.stream)
+        return SUCCESS;
+    struct Operation operation = {.kind = OP_WAIT, .point = event->point};
+    queue(waiting, &operation);
     return SUCCESS;
 }
 
-API Result cuEventQuery(struct Event *event) {
-    (void)event;
-    print_pending();
-    return sticky;
+API Result cuEventSynchronize(struct Event *event) {
+    if (!event || event->magic != EVENT_MAGIC)
+        return INVALID_HANDLE;
+    pthread_mutex_lock(&queues_lock);
+    run_to(event->point);
+    pthread_mutex_unlock(&queues_lock);
+    return after_waiting();
 }
 
-API Result cuEventSynchronize(struct Event *event) {
-    (void)event;
-    return synchronize();
+API Result cuEventQuery(struct Event *event) {
+    return cuEventSynchronize(event);
 }
 
 API Result cuEventDestroy_v2(struct Event *event) {
     if (!event || event->magic != EVENT_MAGIC)
         return INVALID_HANDLE;
-    event->magic = 0;
-    free(event);
+    event->magic = 0; /* its memory is kept: its record may still be queued */
     return SUCCESS;
 }
 
 API Result cuEventElapsedTime(float *milliseconds, struct Event *from, struct Event *to) {
     if (!from || !to || !from->recorded || !to->recorded)
         return INVALID_HANDLE;
-    if (sticky)
-        return sticky;
+    cuEventSynchronize(from);
+    Result result = cuEventSynchronize(to);
+    if (result)
+        return result;
     *milliseconds = (float)(to->milliseconds - from->milliseconds);
     return SUCCESS;
 }

@@ -300,6 +300,72 @@ static int copy_too_long() {
   return 1;
 }
 
+// Two streams, pinned memory; without `wait` the kernel does not wait for the copy of the other stream.
+static int two_streams(bool wait) {
+  const int n = 64;
+  int *pinned, *d;
+  CHECK(cudaMallocHost(&pinned, n * sizeof(int)));
+  CHECK(cudaMalloc(&d, n * sizeof(int)));
+  CHECK(cudaMemset(d, 0, n * sizeof(int)));
+  CHECK(cudaDeviceSynchronize());
+  for (int i = 0; i < n; i++)
+    pinned[i] = 10 * i;
+  cudaStream_t a, b;
+  cudaEvent_t copied;
+  CHECK(cudaStreamCreate(&a));
+  CHECK(cudaStreamCreate(&b));
+  CHECK(cudaEventCreate(&copied));
+  CHECK(cudaMemcpyAsync(d, pinned, n * sizeof(int), cudaMemcpyHostToDevice, a));
+  CHECK(cudaEventRecord(copied, a));
+  if (wait)
+    CHECK(cudaStreamWaitEvent(b, copied, 0));
+  add_one<<<1, 64, 0, b>>>(d, n);
+  CHECK(cudaMemcpyAsync(pinned, d, n * sizeof(int), cudaMemcpyDeviceToHost, b));
+  CHECK(cudaStreamSynchronize(b));
+  bool right = true;
+  for (int i = 0; i < n; i++)
+    right &= pinned[i] == 10 * i + 1;
+  CHECK(cudaStreamSynchronize(a));
+  return right;
+}
+
+static int read_early(bool wait) {
+  const int n = 64;
+  int *pinned, *d;
+  cudaStream_t a;
+  CHECK(cudaMallocHost(&pinned, n * sizeof(int)));
+  CHECK(cudaMalloc(&d, n * sizeof(int)));
+  CHECK(cudaStreamCreate(&a));
+  CHECK(cudaMemset(d, 0, n * sizeof(int)));
+  add_one<<<1, 64, 0, a>>>(d, n);
+  CHECK(cudaMemcpyAsync(pinned, d, n * sizeof(int), cudaMemcpyDeviceToHost, a));
+  if (wait)
+    CHECK(cudaStreamSynchronize(a));
+  bool right = true;
+  for (int i = 0; i < n; i++)
+    right &= pinned[i] == 1;
+  return right;
+}
+
+__global__ void store_index(int *x) { x[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }
+
+static int repeated() {
+  int *d, h[64];
+  CHECK(cudaMalloc(&d, 64 * sizeof(int)));
+  CHECK(cudaMemset(d, 0, 64 * sizeof(int)));
+  for (int i = 0; i < 20; i++)
+    store_index<<<1, 64>>>(d);
+  for (int i = 0; i < 5; i++)
+    add_one<<<1, 64>>>(d, 64);
+  CHECK(cudaMemset(d, 0, 4));
+  store_index<<<1, 64>>>(d);
+  CHECK(cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost));
+  bool right = true;
+  for (int i = 0; i < 64; i++)
+    right &= h[i] == i;
+  return right;
+}
+
 static int textures() {
   cudaArray_t array;
   cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
@@ -331,6 +397,11 @@ int main(int count, char **words) {
               : is("deadlock")    ? deadlock()
               : is("freed")       ? freed()
               : is("copy")        ? copy_too_long()
+              : is("wait")        ? two_streams(true)
+              : is("no-wait")     ? two_streams(false)
+              : is("read")        ? read_early(true)
+              : is("read-early")  ? read_early(false)
+              : is("repeated")    ? repeated()
               : is("textures")    ? textures()
               : is("trapped")     ? trapped()
                                   : 0;
