@@ -93,7 +93,12 @@ def run(command: list[str], folder: Path, *, isolated: bool = True) -> str:
 
 def test_the_wheel_has_the_data(wheel: Path) -> None:
     names = set(ZipFile(wheel).namelist())
-    assert {"ptxgen/py.typed", "ptxgen/microtested.json", "ptxgen/instr/model/certified.json"} <= names
+    assert {
+        "ptxgen/py.typed",
+        "ptxgen/microtested.json",
+        "ptxgen/instr/model/certified.json",
+        "ptxgen/emulator/arithmetic/interpolator.csv",
+    } <= names
     data = {f"ptxgen/{path.relative_to(ROOT)}" for path in (ROOT / "kernels").rglob("*") if path.is_file()}
     assert {"ptxgen/kernels/blackwell/ladder.toml", "ptxgen/kernels/blocks/mma.j2"} <= data
     assert data <= names
