@@ -42,11 +42,12 @@ def test_what_is_known_without_ptxas() -> None:
 
 
 def test_every_declaration_that_a_target_has_is_there() -> None:
-    """Except those that ptxas refuses outside the test bench of certification."""
+    """Except those that ptxas refuses outside the test bench of certification, and what nvdisasm does not name."""
+    unnamed = "matrix.ldmatrix_m8n16_signed"  # nvdisasm 13.x prints the encoding of .s8.s4 without an instruction
     missing: list[str] = []
     for declaration in cases.declared():
         for target in TARGETS:
             has = any(target in cases.targets_of(made) for made in declaration.sample(20, random.Random(0)))
-            if has and target not in index().forms.get(declaration.form.key, {}):
+            if has and declaration.form.key != unnamed and target not in index().forms.get(declaration.form.key, {}):
                 missing.append(f"{declaration.form.key} {target}")
     assert len(missing) <= 4, missing
