@@ -1,0 +1,40 @@
+"""The cubin of a plan, from the user's cache on disk where it has been assembled before."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+
+from ptxgen.builder import KERNELS_FOLDER
+from ptxgen.gemm.plan import GemmPlan
+from ptxgen.toolchain import assemble
+from ptxgen.toolchain.cache import identity, stored
+
+_PACKAGE = Path(__file__).parents[1]
+#: What the text of a kernel depends on beside its config.
+_SOURCES = (KERNELS_FOLDER, _PACKAGE / "gemm", _PACKAGE / "builder", _PACKAGE / "descriptors", _PACKAGE / "instr")
+
+
+def cubin_of(plan: GemmPlan, ptxas: str | os.PathLike[str] | None = None) -> bytes:
+    """The ELF bytes of a plan's kernel. Raises AssemblerError.
+
+    Where the cache has them, the text is not rendered.
+    """
+    folder = plan.template.folder
+    source = plan.text if folder is not None else f"{plan.template.name} {plan.config!r} {_fingerprint()}"
+    key = "\n".join([plan.target, plan.name, *plan.settings, source, identity(ptxas)])
+    return stored("cubins", key, lambda: assemble(plan.text, plan.target, ptxas).data)
+
+
+@cache
+def _fingerprint() -> str:
+    """Names, sizes and dates of the sources, in one number."""
+    digest = hashlib.sha256()
+    for folder in _SOURCES:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".py", ".j2", ".toml"):
+                status = path.stat()
+                digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
