@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.gpu.records import Record
-from ptxgen.gemm.dispatch import FOLDER, machine_of
+from ptxgen.gemm.dispatch import FOLDER, forecast, machine_of
 
 _HEAD = """\
 # What was fastest on a GPU, by `make tune`: do not edit. A row is C = A·Bᵀ with A of M×K and B of N×K; microseconds of
@@ -21,6 +21,8 @@ _HEAD = """\
 
 #: Times that differ by less are equal: half the distance of a row's quartiles is as much in the median of the rows.
 _TIE = 1.005
+#: A kernel of the forecast that should take less than this part of the measured time is taken instead.
+_CLEARLY = 0.95
 #: Options whose value is a size: kernels that differ in these alone are of one kind.
 _SIZES = ("n_tile", "stages", "slots")
 
@@ -35,7 +37,23 @@ def table(records: Sequence[Record]) -> str:
         lines += _row(record, plain)
         if dependent is not None and plain is not None and dependent[1] < plain[1]:
             lines += _row(record, dependent)
+    for record in records:
+        if record.row.dtype == "e4m3":
+            for kind in ("ptxgen", "ptxgen promoted"):
+                lines += _fp8_row(record, kind)
     return "\n".join(lines) + "\n"
+
+
+def _fp8_row(record: Record, kind: str) -> Iterable[str]:
+    """The row of an fp8 product, unless the forecast has a kernel that should be clearly faster."""
+    figure, row = record.figures.get(kind), record.row
+    if figure is None or "scales=" in figure.name:
+        return []
+    given = {"dtype": "e4m3", "c_dtype": "bf16", "promote": kind == "ptxgen promoted"}
+    other = forecast(row.m, row.n, row.k, machine_of(record.machine["device"]).name, given)
+    if other is not None and other.us < _CLEARLY * figure.us:
+        return []
+    return list(_row(record, (figure.name, figure.us)))
 
 
 def _equals(record: Record, dependent: bool) -> dict[str, float]:
@@ -73,7 +91,7 @@ def _row(record: Record, chosen: tuple[str, float] | None) -> Iterable[str]:
         return
     row, (name, us) = record.row, chosen
     kernel, *options = name.split()
-    shown = ", ".join(f'"{each}"' for each in options if not each.startswith(("dtype=", "dependent=")))
+    shown = ", ".join(f'"{each}"' for each in options if not each.startswith(("dtype=", "c_dtype=", "dependent=")))
     yield ""
     yield "[[row]]"
     yield f"shape = [{row.m}, {row.n}, {row.k}]"

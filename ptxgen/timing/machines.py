@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from ptxgen.descriptors.evidence import Evidence, documented, inferred, measured, unverified
 from ptxgen.layouts.tmem import COLUMNS
@@ -329,4 +329,14 @@ H200 = Machine(
     },
 )
 
-MACHINES: dict[str, Machine] = {each.name: each for each in (B200, H200)}
+_H100 = "NVIDIA H100 80GB HBM3, driver 580.159.04"
+H100 = replace(
+    H200,
+    name="h100",
+    title="NVIDIA H100 80GB HBM3",
+    hbm_bandwidth=Figure(3.1e12, "B/s", measured(f"{_H100}, 2026-11-27: the GEMV and swapped tiles with M up to 8")),
+    l2_bytes=Figure(50e6, "B", measured(f"{_H100}: cudaDeviceProp.l2CacheSize")),
+    l2_reuse=Figure(0.5, "of the L2", unverified("as H200")),
+)
+
+MACHINES: dict[str, Machine] = {each.name: each for each in (B200, H200, H100)}

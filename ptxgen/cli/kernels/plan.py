@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,7 +42,7 @@ def plan(
     c_dtype: CDType = None,
     machine: Annotated[
         str,
-        typer.Option("--machine", metavar="NAME", help="b200 or h200.", autocompletion=completion.machines),
+        typer.Option("--machine", metavar="NAME", help="b200, h200 or h100.", autocompletion=completion.machines),
     ] = "b200",
     kernel: Annotated[
         str | None,
@@ -77,12 +78,44 @@ def plan(
         dtype = None
     fixed = parse_settings(find_kernel(rung), rung, settings, dtype, c_dtype)
     found = plan_gemm(m, n, k, chosen, count=count, clock=clock, fixed=fixed, kernel=rung)
+    forecast = chosen.target == "sm_90a" and kernel is None and clock is None
+    taken = _best((m, n, k), chosen.name, fixed) if forecast else None
     if as_json:
         import json
 
-        print(json.dumps(_as_dict(found, (m, n, k)), indent=2))
+        print(json.dumps({**_as_dict(found, (m, n, k)), "best": taken}, indent=2))
         return
     _print(found, (m, n, k), sources)
+    if taken is not None:
+        _print_best(taken)
+
+
+def _best(problem: tuple[int, int, int], machine: str, fixed: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What ptxgen.gemm.best takes for the problem, and what it knows of its time; None where it takes nothing."""
+    from ptxgen.gemm import PlanError, best
+
+    try:
+        taken = best(*problem, device=machine, **fixed)
+    except PlanError:
+        return None
+    return {
+        "kernel": taken.plan.name,
+        "options": list(taken.plan.settings),
+        "known": taken.known,
+        "us": round(taken.us, 3) or None,
+        "expected": taken.expected,
+    }
+
+
+def _print_best(taken: Mapping[str, Any]) -> None:
+    from rich.markup import escape
+
+    from ptxgen.cli.common.terminal import output
+
+    with output() as out:
+        out.print(
+            escape(f"ptxgen.gemm.best takes {' '.join([taken['kernel'], *taken['options']])}: {taken['expected']}")
+        )
 
 
 def _require_format(rung: str, name: str) -> None:

@@ -101,7 +101,7 @@ def test_sources_are_shown(cli: Cli) -> None:
     ("arguments", "sentence"),
     [
         (("0", "1", "1"), "M must be 1 to 262144, not 0"),
-        (("64", "64", "64", "--machine", "h100"), "--machine must be b200 or h200, not 'h100'\n"),
+        (("64", "64", "64", "--machine", "h99"), "--machine must be b200, h200 or h100, not 'h99'\n"),
         (("64", "64", "64", "--dtype", "e9"), "dtype must be bf16"),
         (("64", "64", "64", "--set", "foo=1"), "blackwell/panels has no option 'foo'"),
         (("64", "64", "64", "--set", "foo"), "--set takes OPTION=VALUE, not 'foo'"),
