@@ -168,12 +168,12 @@ def test_views(torch: Any, gemm: Any, view: str) -> None:
 
 
 def test_plans_and_kernels_are_made_once(torch: Any, gemm: Any) -> None:
-    module = importlib.import_module("ptxgen.torch.gemm_op")
+    module = importlib.import_module("ptxgen.torch.prepared")
     a, b = torch.ones(32, 64, dtype=torch.float16), torch.ones(64, 32, dtype=torch.float16)
     gemm(a, b)
-    before = module._launch.cache_info()
+    before = module.gemm_for.cache_info()
     gemm(a, b)
-    after = module._launch.cache_info()
+    after = module.gemm_for.cache_info()
     assert (after.misses, after.hits) == (before.misses, before.hits + 1)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import importlib
 import math
 import os
@@ -15,7 +16,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import (
@@ -32,6 +33,7 @@ from ptxgen.device import (
     pack_arguments,
     torch_tensor,
 )
+from ptxgen.gpu.prepared import PreparedLaunch, driver_enqueue
 from ptxgen.gpu.tensormap import encode_with_driver
 from ptxgen.toolchain import assemble
 
@@ -94,6 +96,8 @@ class Gpu:
         self._fault = ""
         self._ptxas = ptxas
         self._modules: OrderedDict[tuple[str, str], tuple[Any, Any]] = OrderedDict()
+        #: Functions of prepared launches, which stay loaded: a CUDA graph may have one.
+        self._prepared: dict[tuple[bytes, str], int] = {}
         count = int(_checked(self._cuda, "cuDeviceGetCount"))
         if not 0 <= device < count:
             raise GpuNotFoundError(f"there is no GPU {device}: the driver sees {count}, numbered from 0")
@@ -112,6 +116,21 @@ class Gpu:
     def name(self) -> str:
         """The driver's name of the GPU, such as "NVIDIA H200"."""
         return self._name
+
+    @property
+    def driver(self) -> Any:
+        """The driver binding, for its types."""
+        return self._cuda
+
+    @property
+    def version(self) -> str:
+        """The CUDA version that the driver supports, such as "13.0"."""
+        number = int(self._call("cuDriverGetVersion"))
+        return f"{number // 1000}.{number % 1000 // 10}"
+
+    def call(self, name: str, *args: object) -> Any:
+        """One driver call in this GPU's context; its answer. Raises GpuError."""
+        return self._call(name, *args)
 
     @property
     def target(self) -> str:
@@ -192,6 +211,32 @@ class Gpu:
             finding = Finding("gpu-fault", "error", str(error))
             return [LaunchReport("fault", [finding], kernel=name, device=self.name) for name in names]
         return [LaunchReport("ok", seconds=seconds, kernel=name, device=self.name) for name in names]
+
+    def prepare(
+        self,
+        cubin: bytes,
+        entry: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        parameters: Sequence[bytes],
+        places: Sequence[Sequence[int]],
+    ) -> PreparedLaunch:
+        """A launch whose calls cost little: see PreparedLaunch. The kernel stays loaded. Raises GpuError."""
+        key = hashlib.sha256(cubin).digest(), entry
+        function = self._prepared.get(key)
+        if function is None:
+            module = self._call("cuModuleLoadData", cubin)
+            loaded = self._call("cuModuleGetFunction", module, entry.encode())
+            name = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._call("cuFuncSetAttribute", loaded, name, shared_bytes)
+            function = self._prepared[key] = int(loaded)
+        return PreparedLaunch(function, grid, block, shared_bytes, parameters, places, driver_enqueue())
+
+    def refused(self, status: int) -> NoReturn:
+        """Raises GpuError for a launch that the driver refused with a status."""
+        name = self._cuda.CUresult(status).name
+        raise GpuError(f"cuLaunchKernelEx: {name}")
 
     def tensormap(self, made: TensorMap) -> bytes:
         """The 128 bytes that the driver encodes for the arguments of a map. Raises GpuError where it refuses them.

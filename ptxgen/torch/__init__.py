@@ -9,6 +9,7 @@ try:
 except ImportError:
     raise ImportError("ptxgen.torch needs PyTorch, which is not installed: pip install 'ptxgen[torch]'") from None
 
-from ptxgen.torch.gemm_op import emulated, gemm, kernel_for
+from ptxgen.torch.gemm_op import emulated, gemm
+from ptxgen.torch.prepared import kernel_for
 
 __all__ = ["emulated", "gemm", "kernel_for"]

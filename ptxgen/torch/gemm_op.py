@@ -5,45 +5,37 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
-from ptxgen.device import Kernel
 from ptxgen.emulator import Emulator
-from ptxgen.gemm import GemmPlan, PlanError, find
-from ptxgen.gemm.dispatch import best
-from ptxgen.gpu import Gpu
+from ptxgen.torch.prepared import ALIGNMENT, OUTPUTS, TYPES, Given, Ready, gpu
 
-#: Types of A and B as the kernels call them. Numbers of float32 are rounded to tf32.
-_TYPES = {
-    torch.bfloat16: "bf16",
-    torch.float16: "f16",
-    torch.float32: "tf32",
-    torch.float8_e4m3fn: "e4m3",
-    torch.float8_e5m2: "e5m2",
-    torch.int8: "s8",
-    torch.uint8: "u8",
-}
-_OUTPUTS = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.int32: "s32"}
 #: What C is where `out_dtype` does not say it.
 _DEFAULT = {torch.int8: torch.int32, torch.uint8: torch.int32}
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: Types that autocast converts, and that have gradients.
 _DIFFERENTIABLE = (torch.bfloat16, torch.float16, torch.float32)
-#: What TMA requires addresses and strides to be a multiple of, in bytes.
-_ALIGNMENT = 16
-#: A kernel of each target that takes every size and type.
-_KERNELS = {"sm_90a": "hopper/persistent", "sm_100a": "blackwell/clc"}
+#: Tensors that no mode or subclass of torch changes.
+_PLAIN = (Tensor, torch.nn.Parameter)
+#: Launches that a thread keeps.
+_MOST = 4096
 
-#: Places of matrices whose arguments a launch keeps.
-_PLACES = 256
+
+class _Launches(threading.local):
+    """Launches of this thread by shapes, strides and types: no lock guards them."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[Any, ...], Ready] = {}
+
+
+_launches = _Launches()
 #: Options of the emulator that multiplies CPU tensors.
 _emulator: dict[str, Any] = {"target": "sm_100a"}
 
@@ -57,25 +49,6 @@ def emulated(**options: Any) -> Iterator[None]:
         yield
     finally:
         _emulator = before
-
-
-@lru_cache(maxsize=256)
-def kernel_for(m: int, n: int, k: int, target: str, options: tuple[tuple[str, Any], ...]) -> GemmPlan:
-    """The plan for C = A·Bᵀ, A of M×K and B of N×K, on a target, with options of the kernels that must hold.
-
-    Raises PlanError where no kernel takes them.
-    """
-    if target not in _KERNELS:
-        raise PlanError(f"ptxgen has no GEMM kernel for {target}; it has some for {', '.join(_KERNELS)}")
-    given = dict(options)
-    try:
-        choice = best(m, n, k, device=target, **given)
-    except PlanError:
-        choice = None
-    # With A and B swapped the options would say something else; a stream-K kernel takes a workspace that is all zeros.
-    if choice is None or choice.swapped or choice.plan.workspace is not None:
-        return find(_KERNELS[target]).plan(**given)
-    return choice.plan
 
 
 def gemm(
@@ -98,6 +71,44 @@ def gemm(
 
     Raises ValueError for other shapes and types, LaunchFailedError where the emulator finds something wrong.
     """
+    if not torch.compiler.is_compiling():
+        made = _known(a, b, bias, out_dtype)
+        if made is not None:
+            return made
+    return _checked(a, b, bias, out_dtype)
+
+
+def _known(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None) -> Tensor | None:
+    """C by a launch that this thread has prepared before; None where there is none, or torch has more to do."""
+    if not _is_plain(a, b) or not _is_direct(a, b, bias):
+        return None
+    ready = _launches.known.get(_key(a, b, bias, out_dtype))
+    at_a, at_b = a.data_ptr(), b.data_ptr()
+    if ready is None or (at_a | at_b) % ALIGNMENT or b.get_device() != torch._C._cuda_getDevice():
+        return None
+    return ready(at_a, at_b, 0 if bias is None else bias.data_ptr())
+
+
+def _is_plain(a: Tensor, b: Tensor) -> bool:
+    """Whether A is on a GPU, and both are tensors of torch's own class."""
+    return type(a) in _PLAIN and type(b) in _PLAIN and a.is_cuda
+
+
+def _is_direct(a: Tensor, b: Tensor, bias: Tensor | None) -> bool:
+    """Whether nothing of torch has to see the call: gradients, autocast, tracing, transforms."""
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad)):
+        return False
+    return not (
+        torch.is_autocast_enabled("cuda")
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._is_torch_function_mode_enabled()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+    )
+
+
+def _checked(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None) -> Tensor:
+    """C by the custom op, after the checks of `gemm`."""
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         raise TypeError(f"gemm takes torch tensors, not {type(a).__name__} and {type(b).__name__}")
     a, b = _autocast(a), _autocast(b)
@@ -105,19 +116,43 @@ def gemm(
     if a.dim() < 2 or b.dim() != 2 or a.shape[-1] != b.shape[0]:
         raise ValueError(f"gemm takes A of shape (..., M, K) and B of (K, N), not {shapes}")
     types = {a.dtype, b.dtype}
-    if not types <= {*_TYPES} or (len(types) > 1 and not types <= {*_FLOAT8}):
-        raise ValueError(
-            f"gemm takes A and B of one type of {', '.join(map(str, _TYPES))}, not {a.dtype} and {b.dtype}"
-        )
+    if not types <= {*TYPES} or (len(types) > 1 and not types <= {*_FLOAT8}):
+        raise ValueError(f"gemm takes A and B of one type of {', '.join(map(str, TYPES))}, not {a.dtype} and {b.dtype}")
     if a.device != b.device or (bias is not None and bias.device != a.device):
         raise ValueError(f"A is on {a.device}, B on {b.device}; gemm takes tensors of one device")
-    if bias is not None and (tuple(bias.shape) != (b.shape[1],) or bias.dtype not in _OUTPUTS):
+    if bias is not None and (tuple(bias.shape) != (b.shape[1],) or bias.dtype not in OUTPUTS):
         raise ValueError(f"the bias must have shape ({b.shape[1]},), not {tuple(bias.shape)} of {bias.dtype}")
     chosen = out_dtype or _DEFAULT.get(a.dtype, torch.float32 if a.dtype in _FLOAT8 else a.dtype)
-    if chosen not in _OUTPUTS:
-        raise ValueError(f"out_dtype is one of {', '.join(map(str, _OUTPUTS))}, not {chosen}")
-    flat = _gemm(a.flatten(0, -2), b, bias, chosen)
-    return flat.reshape(*a.shape[:-1], b.shape[1])
+    if chosen not in OUTPUTS:
+        raise ValueError(f"out_dtype is one of {', '.join(map(str, OUTPUTS))}, not {chosen}")
+    direct = not torch.compiler.is_compiling() and _is_plain(a, b) and b.is_cuda and _is_direct(a, b, bias)
+    if direct and 0 not in (*a.shape, *b.shape):  # without the op, whose first call imports for seconds
+        return _first(a, b, bias, out_dtype, chosen)
+    return _gemm(a.flatten(0, -2), b, bias, chosen).reshape(*a.shape[:-1], b.shape[1])
+
+
+def _first(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None, chosen: torch.dtype) -> Tensor:
+    """C of a call that is not known; known from now on, if no operand and no part of C has to be copied."""
+    flat, known = a.detach().flatten(0, -2), _launches.known
+    device = gpu(a.device.index)
+    given = Given.of(flat, b, bias, chosen, device.name, device.target)
+    same = given.a.data_ptr() == a.data_ptr() and given.b.data_ptr() == b.data_ptr()
+    if bias is not None:
+        same = same and given.bias is not None and given.bias.data_ptr() == bias.data_ptr()
+    shape = (*a.shape[:-1], b.shape[1])
+    if not same or given.gemm.leading != b.shape[1]:
+        return _run(given, chosen).reshape(shape)
+    if len(known) >= _MOST:
+        known.clear()
+    with torch.cuda.device(a.device):
+        ready = known[_key(a, b, bias, out_dtype)] = Ready(given.gemm, device, chosen, shape, bias is not None)
+        return ready(a.data_ptr(), b.data_ptr(), 0 if bias is None else bias.data_ptr())
+
+
+def _key(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None) -> tuple[Any, ...]:
+    """What a prepared launch depends on."""
+    made = (a.shape, a.stride(), a.dtype, b.shape, b.stride(), b.dtype, a.get_device(), out_dtype)
+    return made if bias is None else (*made, bias.shape, bias.stride(), bias.dtype, bias.get_device())
 
 
 @torch.library.custom_op("ptxgen::gemm", mutates_args=(), device_types="cpu")
@@ -126,36 +161,46 @@ def _gemm(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) -> 
     if 0 in (*a.shape, *b.shape):
         return _nothing(a, b, bias, out_dtype)
     device = Emulator(**_emulator)
-    given = _Given.of(a, b, bias, out_dtype, device.target)
-    problem = given.launch.problem
+    given = Given.of(a, b, bias, out_dtype, device.target, device.target)
+    problem = given.gemm.problem
     arrays = [device.array(_with_gaps(each)) for each in (given.a, given.b)]
     added = None if given.bias is None else device.array(given.bias)
     order = None if problem.tile_order is None else device.array(problem.tile_order)
-    c = device.empty((problem.m, problem.leading("c")), _OUTPUTS[out_dtype])
-    arguments = problem.arguments(arrays[0].address, arrays[1].address, c.address, None, added, order)
-    kernel, shared_bytes = given.launch.kernel, problem.plan.shared.bytes
+    c = device.empty((a.shape[0], given.gemm.leading), OUTPUTS[out_dtype])
+    arguments = given.gemm.arguments(arrays[0].address, arrays[1].address, c.address, added, order)
+    kernel, shared_bytes = given.gemm.kernel, problem.plan.shared.bytes
     device.launch(kernel, problem.grid, problem.block, arguments, shared_bytes=shared_bytes).raise_for_status()
-    return c.torch()[:, : problem.n].contiguous()
+    return c.torch()[:, : b.shape[1]].contiguous()
 
 
 @_gemm.register_kernel("cuda")
 def _(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) -> Tensor:
     if 0 in (*a.shape, *b.shape):
         return _nothing(a, b, bias, out_dtype)
-    device = _gpu(a.device.index)
-    given = _Given.of(a, b, bias, out_dtype, device.target)
-    launch = given.launch
-    c = torch.empty((launch.problem.m, launch.leading), dtype=out_dtype, device=a.device)
-    added = None if given.bias is None else given.bias.data_ptr()
-    device.enqueue(
-        launch.kernel,
-        launch.grid,
-        launch.block,
-        launch.arguments(given.a.data_ptr(), given.b.data_ptr(), c.data_ptr(), added, a.device),
-        shared_bytes=launch.shared_bytes,
-        stream=torch.cuda.current_stream(a.device).cuda_stream,
-    )
-    return c if launch.leading == launch.problem.n else c[:, : launch.problem.n].contiguous()
+    device = gpu(a.device.index)
+    given = Given.of(a, b, bias, out_dtype, device.name, device.target)
+    return _run(given, out_dtype)
+
+
+def _run(given: Given, out_dtype: torch.dtype) -> Tensor:
+    """C of operands as a kernel takes them, without gaps between its rows."""
+    n = given.gemm.choice.n
+    with torch.cuda.device(given.a.device):
+        ready = _ready(given, out_dtype, (given.gemm.choice.m, given.gemm.leading))
+        c = ready(given.a.data_ptr(), given.b.data_ptr(), 0 if given.bias is None else given.bias.data_ptr())
+    return c if given.gemm.leading == n else c[:, :n].contiguous()
+
+
+def _ready(given: Given, out_dtype: torch.dtype, shape: tuple[int, ...]) -> Ready:
+    """The launch of a GEMM by this thread."""
+    known, device = _launches.known, gpu(given.a.device.index)
+    key = (given.gemm, out_dtype, shape, device.number)
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST:
+            known.clear()
+        found = known[key] = Ready(given.gemm, device, out_dtype, shape, given.bias is not None)
+    return found
 
 
 @_gemm.register_fake
@@ -191,8 +236,8 @@ torch.library.register_autograd("ptxgen::gemm", _backward, setup_context=_setup)
 def _autocast(operand: Tensor) -> Tensor:
     """The operand in the type of an active torch.autocast, which leaves float64 and others alone."""
     device = operand.device.type
-    if operand.dtype in _DIFFERENTIABLE and torch.amp.is_autocast_available(device):
-        return operand.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else operand
+    if operand.dtype in _DIFFERENTIABLE and device in ("cuda", "cpu") and torch.is_autocast_enabled(device):
+        return operand.to(torch.get_autocast_dtype(device))
     return operand
 
 
@@ -207,94 +252,3 @@ def _nothing(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) 
     """The result where a size is 0."""
     made = a.new_zeros((a.shape[0], b.shape[1]), dtype=out_dtype)
     return made if bias is None else (made + bias).to(out_dtype)
-
-
-@cache
-def _gpu(number: int) -> Gpu:
-    return Gpu(number)
-
-
-class _Launch:
-    """The plan for GEMMs of these sizes, types and strides, cached."""
-
-    def __init__(self, plan: GemmPlan, m: int, n: int, k: int, lda: int, ldb: int) -> None:
-        self.problem = plan.padded_problem(m, n, k, lda=lda, ldb=ldb)
-        self.kernel = Kernel.from_ptx(plan.text, regions=plan.shared.named)
-        self.grid, self.block, self.shared_bytes = self.problem.grid, self.problem.block, plan.shared.bytes
-        self.leading = self.problem.leading("c")
-        #: Tables of tiles by device, and arguments by addresses.
-        self._orders: dict[torch.device, Tensor] = {}
-        self._arguments: OrderedDict[tuple[int | None, ...], list[Any]] = OrderedDict()
-
-    def arguments(self, a: int, b: int, c: int, bias: int | None, device: torch.device) -> list[Any]:
-        """The arguments with matrices at these addresses; tensormaps are encoded once for each place."""
-        key = a, b, c, bias, device.index
-        found = self._arguments.get(key)
-        if found is None:
-            order = self._order(device)
-            given = self.problem.arguments(a, b, c, None, bias, None if order is None else order.data_ptr())
-            found = self._arguments[key] = [each.encode() if hasattr(each, "encode") else each for each in given]
-            if len(self._arguments) > _PLACES:
-                self._arguments.popitem(last=False)
-        return found
-
-    def _order(self, device: torch.device) -> Tensor | None:
-        table = self.problem.tile_order
-        if table is not None and device not in self._orders:
-            self._orders[device] = torch.from_numpy(table.view("int32")).to(device)
-        return self._orders.get(device)
-
-
-@lru_cache(maxsize=256)
-def _launch(m: int, n: int, k: int, target: str, options: tuple[tuple[str, Any], ...], lda: int, ldb: int) -> _Launch:
-    return _Launch(kernel_for(m, n, k, target, options), m, n, k, lda, ldb)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """The operands as a kernel takes them, and the problem: strides and addresses on 16 bytes, K-major if it must."""
-
-    a: Tensor
-    b: Tensor
-    bias: Tensor | None
-    launch: _Launch
-
-    @classmethod
-    def of(cls, a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, target: str) -> _Given:
-        """Copies of operands that lie otherwise. Raises PlanError where no kernel takes the types."""
-        (m, k), n = a.shape, b.shape[1]
-        options: dict[str, Any] = {"dtype": _TYPES[a.dtype], "c_dtype": _OUTPUTS[out_dtype]}
-        if a.dtype != b.dtype:
-            options["b_dtype"] = _TYPES[b.dtype]
-        if bias is not None:
-            options["bias"] = _OUTPUTS[bias.dtype]
-            bias = bias.contiguous()
-        first, second = _major(a), _major(b.t())
-        try:
-            kernel_for(m, n, k, target, _key(options, first, second))
-        except PlanError:  # such a type is multiplied K-major alone
-            first = second = "k"
-        lines_a, lines_b = _lines(a, first), _lines(b.t(), second)
-        found = _launch(m, n, k, target, _key(options, first, second), lines_a.stride(0), lines_b.stride(0))
-        return cls(lines_a, lines_b, bias, found)
-
-
-def _key(options: dict[str, Any], a_major: str, b_major: str) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted({**options, "a_major": a_major, "b_major": b_major}.items()))
-
-
-def _major(matrix: Tensor) -> str:
-    """Along which dimension a matrix (rows, K) is contiguous."""
-    return "mn" if matrix.stride(0) == 1 and matrix.stride(1) != 1 and matrix.shape[1] > 1 else "k"
-
-
-def _lines(matrix: Tensor, major: str) -> Tensor:
-    """A matrix (rows, K) as its lines: contiguous each, the next one at a multiple of 16 bytes; copied if it is not."""
-    lines = matrix if major == "k" else matrix.t()
-    step = _ALIGNMENT // lines.element_size()
-    aligned = lines.stride(1) == 1 and lines.stride(0) % step == 0 and lines.stride(0) >= lines.shape[1]
-    if aligned and lines.data_ptr() % _ALIGNMENT == 0:
-        return lines
-    padded = -(-lines.shape[1] // step) * step
-    made = lines.new_empty((lines.shape[0], padded))[:, : lines.shape[1]]
-    return made.copy_(lines)

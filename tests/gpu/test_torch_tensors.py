@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from typing import Any
 
 import pytest
@@ -70,6 +71,64 @@ def test_products(torch: Any, dtype: str) -> None:
     a, b = (torch.randn(*shape, device="cuda").mul(2).to(kind) for shape in ((300, 72), (72, 136)))
     error = (gemm(a, b).double() - a.double() @ b.double()).abs().max()
     assert error <= 2.0**-8 * (a.double().abs() @ b.double().abs()).max()
+
+
+@pytest.mark.parametrize("shape", [(300, 136, 72), (16, 4096, 512), (1000, 520, 1032), (1, 512, 512), (7, 999, 512)])
+@pytest.mark.parametrize("layout", ["kk", "kn", "mk", "mn"])
+def test_every_layout_by_a_prepared_launch(torch: Any, shape: tuple[int, int, int], layout: str) -> None:
+    gemm, (m, n, k) = importlib.import_module("ptxgen.torch").gemm, shape
+    a, b = (torch.randn(*each, device="cuda").bfloat16() for each in ((m, k), (k, n)))
+    a = a.t().contiguous().t() if layout[0] == "m" else a
+    b = b.t().contiguous().t() if layout[1] == "k" else b
+    first, second = gemm(a, b), gemm(a, b)
+    assert torch.equal(first, second)
+    assert second.is_contiguous()
+    assert (second.double() - a.double() @ b.double()).abs().max() <= 2.0**-8 * (
+        a.abs().double() @ b.abs().double()
+    ).max()
+
+
+def test_a_known_call_allocates_c_alone(torch: Any) -> None:
+    gemm = importlib.import_module("ptxgen.torch").gemm
+    x, weight = (torch.randn(*each, device="cuda").bfloat16() for each in ((4, 33, 64), (96, 64)))
+    bias = torch.randn(96, device="cuda").bfloat16()
+    for more in ({}, {"bias": bias}):
+        kept = [gemm(x, weight.t(), **more) for _ in range(2)]
+        before = torch.cuda.memory_stats()["allocation.all.allocated"]
+        kept.append(gemm(x, weight.t(), **more))
+        assert torch.cuda.memory_stats()["allocation.all.allocated"] == before + 1
+        assert all(torch.equal(kept[0], each) for each in kept)
+        assert tuple(kept[2].shape) == (4, 33, 96)
+
+
+def test_threads_have_launches_of_their_own(torch: Any) -> None:
+    gemm = importlib.import_module("ptxgen.torch").gemm
+    x = torch.randn(128, 512, device="cuda").bfloat16()
+    weights = [torch.randn(512, 512, device="cuda").bfloat16().t() for _ in range(4)]
+    expected, wrong = [gemm(x, each) for each in weights], list[int]()
+
+    def run(number: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            wrong.extend(number for _ in range(200) if not torch.equal(gemm(x, weights[number]), expected[number]))
+
+    torch.cuda.synchronize()
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []
+
+
+def test_a_compiled_layer_and_gradients_take_the_op(torch: Any) -> None:
+    gemm = importlib.import_module("ptxgen.torch").gemm
+    x, weight = (torch.randint(-4, 5, each, device="cuda").bfloat16() for each in ((64, 128), (256, 128)))
+    compiled = torch.compile(lambda x, weight: torch.relu(gemm(x, weight.t())), fullgraph=True)
+    assert torch.equal(compiled(x, weight), torch.relu(gemm(x, weight.t())))
+    weight.requires_grad_()
+    assert gemm(x, weight.t()).requires_grad
+    with torch.no_grad():
+        assert not gemm(x, weight.t()).requires_grad
 
 
 def test_products_are_ordered_with_the_stream(torch: Any) -> None:

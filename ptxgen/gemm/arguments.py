@@ -1,0 +1,46 @@
+"""The arguments of a launch as bytes, with the places of the addresses that change from launch to launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxgen.gemm.dispatch import Choice
+from ptxgen.gemm.problem import GemmProblem
+
+#: Addresses that stand for those of A, B, C and the bias until a launch has them.
+_MARKS = tuple(number << 44 for number in range(1, 5))
+_SIZES = {".u32": 4, ".u64": 8, ".b32": 4, ".f32": 4}
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The bytes of each argument; `places`: of A, B, C and the bias each, the arguments that begin with its address."""
+
+    values: tuple[bytes, ...]
+    places: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, choice: Choice, problem: GemmProblem, order: int | None, *, biased: bool = False) -> Packed:
+        """Of a choice for the problem as its kernel sees it; `order`: the address of the table of tiles."""
+        first, second = choice.operands(_MARKS[0], _MARKS[1])
+        given = problem.arguments(first, second, _MARKS[2], None, _MARKS[3] if biased else None, order)
+        declared = [declaration for declaration, _ in choice.plan.parameters]
+        values = tuple(packed(*each) for each in zip(declared, given, strict=True))
+        words = [int.from_bytes(value[:8], "little") if len(value) in (8, 128) else 0 for value in values]
+        places = tuple(tuple(at for at, word in enumerate(words) if word == mark) for mark in _MARKS)
+        return cls(values, places)
+
+    def sizes(self) -> Sequence[int]:
+        """Bytes of each argument."""
+        return [len(value) for value in self.values]
+
+
+def packed(declaration: str, value: Any) -> bytes:
+    """The bytes of an argument: a tensormap, an address or a word."""
+    if hasattr(value, "encode"):
+        return value.encode()
+    if hasattr(value, "tobytes"):
+        return value.tobytes()
+    return int(value).to_bytes(_SIZES[declaration.split()[-1]], "little")
