@@ -162,7 +162,7 @@ def main() -> None:
         found[name] = part()
         print(json.dumps({name: found[name]}), flush=True)
     if options.out:
-        options.out.write_text(json.dumps(found, indent=1))
+        options.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 from bench.gpu.arms import Arm, Buffers, PtxgenArm
 from bench.gpu.clock import PTX, Interval, Monitor, intervals
 from bench.gpu.cuda import Driver, Function, Graph, Parameters
+from bench.gpu.prepared import PreparedArm
 from ptxgen.toolchain import assemble
 
 #: Stamps between two looks at the list.
@@ -113,7 +114,7 @@ class Bench:
         arm.launch(0, self.stream)
         self.synchronize()
         errors = buffers.errors()
-        return None if buffers.right(errors, ours=isinstance(arm, PtxgenArm)) else errors
+        return None if buffers.right(errors, ours=isinstance(arm, PtxgenArm | PreparedArm)) else errors
 
     def launches(self, arm: Arm, sets: int, target_us: float) -> int:
         """How many launches take about so long; at least one on every set."""
@@ -150,6 +151,32 @@ class Bench:
         for graph in graphs:
             graph.close()
         return timings
+
+    def turns(
+        self, arms: Sequence[Arm], sets: int, target_us: float, seconds: float, *, turns: int
+    ) -> dict[str, list[float]]:
+        """Microseconds of one launch of every arm in each turn, forth and back; the graphs take at most `seconds`."""
+        counts: list[int] = []
+        graphs: list[Graph] = []
+        total = 0.0
+        for arm in arms:
+            probe = self.graph(arm, 2, sets)
+            one = min(each.ns for each in self.run([probe] * 2)) / 2e3
+            probe.close()
+            counts.append(max(min(round(target_us / max(one, 0.5)), _NODES), min(sets, round(4 * target_us / one)), 2))
+            graphs.append(self.graph(arm, counts[-1], sets))
+            total += one * counts[-1] / 1e6
+        turns = max(2, min(turns, int(seconds / total) - 1))
+        forth = list(range(len(arms)))
+        order = (forth + forth[::-1]) * (turns // 2)
+        self.run([graphs[each] for each in forth])
+        found = self.run([graphs[each] for each in order])
+        made: dict[str, list[float]] = {arm.name: [] for arm in arms}
+        for each, interval in zip(order, found, strict=True):
+            made[arms[each].name].append(interval.ns / counts[each] / 1e3)
+        for graph in graphs:
+            graph.close()
+        return made
 
     def warm_up(self, limit: float = 8) -> None:
         """Multiply large matrices until half a second changes the power by less than 2 %."""

@@ -14,7 +14,7 @@ import typer
 from ptxgen.cli import errors
 from ptxgen.cli.common import interrupt
 from ptxgen.cli.common.help import Application, Commands
-from ptxgen.cli.kernels import kernels, plan, sweep
+from ptxgen.cli.kernels import kernels, plan, sweep, tune
 from ptxgen.cli.launch import audit, run
 from ptxgen.cli.launch import exec as execute_program
 from ptxgen.cli.reference import coverage, explain, layout, verify
@@ -36,6 +36,7 @@ run.register(app)
 execute_program.register(app)
 audit.register(app)
 sweep.register(app)
+tune.register(app)
 kernels.register(app)
 plan.register(app)
 ptx.register(app)

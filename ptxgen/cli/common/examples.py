@@ -27,6 +27,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen kernels", "list all"),
         ("ptxgen kernels blackwell/swizzled", "what one can be configured with"),
     ),
+    "tune": (
+        ("ptxgen tune 333 2880 2880", "measure kernels on this machine's GPU, and remember the fastest"),
+        ("ptxgen tune --shapes model.txt --set dtype=e4m3", "the same for each line M N K of a file"),
+    ),
     "sweep": (("ptxgen sweep blackwell/pipelined stages=3,4,5 n_tile=128,256", "build every combination, as a table"),),
     "audit": (
         ("ptxgen audit my_job.py", "which barriers and fences no run needs"),

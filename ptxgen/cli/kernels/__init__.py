@@ -1,1 +1,1 @@
-"""Commands about our kernels: list, build, plan, sweep."""
+"""Commands about our kernels: list, build, plan, sweep, tune."""

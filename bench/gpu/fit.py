@@ -1,0 +1,198 @@
+"""Fits the trees of the forecast to what bench.gpu.survey measured, and writes ptxgen/gemm/tuned/forecast.npz.
+
+    python -m bench.gpu.fit bench/data/hopper-survey.jsonl.gz      # needs scikit-learn
+
+Rows whose shapes judge are refused. A kernel weighs the more the nearer it is to the fastest of its row; the menu has
+the kernels of the survey that were within 3 % of the fastest of some row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.gpu.arms import Spec
+from bench.gpu.held_out import part_of
+from bench.gpu.menu import RUNG, menu
+from bench.gpu.suite import Row
+from ptxgen.gemm.forecast import CARDS, Floats, Forest, Form, Task, columns, count
+from ptxgen.gemm.menu import FIELDS, FILE
+
+#: Kernels within this of the fastest of some row are kept.
+_NEAR = 1.03
+#: Weights by time over that of the row's fastest kernel; slower ones are left out.
+_WEIGHTS = ((1.08, 1.0), (1.2, 0.7), (1.45, 0.35), (2.0, 0.12))
+_TREES = {
+    "max_iter": 300, "max_depth": 8, "learning_rate": 0.08, "min_samples_leaf": 15, "l2_regularization": 2.0,
+    "max_bins": 160, "max_leaf_nodes": 31,
+}  # fmt: skip
+_ELEMENT = {"bf16": 2, "fast": 1, "promoted": 1}
+#: What every kernel of a product has.
+_OF_PRODUCT = ("dtype=", "c_dtype=", "promote=")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Times of kernels on a row: their names and microseconds."""
+
+    row: Row
+    product: str
+    card: str
+    us: dict[str, float]
+
+
+def require_tuning(rows: Sequence[Row]) -> None:
+    """Raises ValueError for a row whose shape judges."""
+    for row in rows:
+        if part_of(row.n, row.k) != "tuning":
+            raise ValueError(f"{row.n}x{row.k} judges; it must not enter a table")
+
+
+def read(paths: Sequence[Path]) -> Iterator[Measured]:
+    """The rows of surveys with the kernels that the forecast is for."""
+    for path in paths:
+        card, names = "", list[str]()
+        for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+            found = json.loads(line)
+            names = found.get("names", names)
+            if "device" in found:
+                card = "h200" if "H200" in found["device"] else "h100"
+            if "row" not in found:
+                continue
+            m, n, k, dtype = found["row"]
+            row = Row("drawn", m, n, k, dtype, "tuning")
+            named = {names[number]: value for number, value in found["us"]}
+            us = {name: value for name, value in named.items() if name.startswith(RUNG) and "stream" not in name}
+            if len(us) > 4 and row.k * _ELEMENT[found["product"]] % 16 == 0:
+                yield Measured(row, found["product"], card, us)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows and kernels of a product as the trees take them; `row`: the number of each one's row."""
+
+    features: Floats
+    rough: Floats
+    us: Floats
+    weight: Floats
+    names: tuple[str, ...]
+    row: NDArray[np.int64]
+
+
+def table(found: Sequence[Measured]) -> Table:
+    """The table of what was measured."""
+    require_tuning([each.row for each in found])
+    counted = [
+        count(
+            columns([_form(name) for name in each.us]),
+            Task.dense(each.row.m, each.row.n, each.row.k, _ELEMENT[each.product]),
+            CARDS[each.card],
+        )
+        for each in found
+    ]
+    us = [np.array(list(each.us.values())) for each in found]
+    over = np.concatenate([each / each.min() for each in us])
+    weight = np.select([over < limit for limit, _ in _WEIGHTS], [value for _, value in _WEIGHTS], 0.0)
+    return Table(
+        np.concatenate([each.features for each in counted]),
+        np.concatenate([each.us for each in counted]),
+        np.concatenate(us),
+        weight,
+        tuple(name for each in found for name in each.us),
+        np.concatenate([np.full(len(each), number) for number, each in enumerate(us)]),
+    )
+
+
+@cache
+def _form(name: str) -> Form:
+    return Form.of(Spec.named(name).plan())
+
+
+def fitted(made: Table) -> Forest:
+    """Trees of a table, as the library reads them."""
+    ensemble: Any = importlib.import_module("sklearn.ensemble")
+    used = made.weight > 0
+    model = ensemble.HistGradientBoostingRegressor(**_TREES)
+    model.fit(made.features[used], np.log(made.us / made.rough)[used], sample_weight=made.weight[used])
+    return forest_of([each[0].nodes for each in model._predictors], float(model._baseline_prediction.ravel()[0]))
+
+
+def forest_of(trees: Sequence[Any], baseline: float) -> Forest:
+    """Trees of scikit-learn with the two children of a node side by side; the first has the baseline."""
+    roots: list[int] = []
+    feature, threshold, children = list[int](), list[float](), list[int]()
+    depth = 0
+    for number, nodes in enumerate(trees):
+        roots.append(len(feature))
+        waiting = [(0, len(feature))]
+        feature, threshold, children = [*feature, -1], [*threshold, 0.0], [*children, 0]
+        while waiting:
+            source, at = waiting.pop(0)
+            node = nodes[source]
+            depth = max(depth, int(node["depth"]))
+            if node["is_leaf"]:
+                threshold[at] = float(node["value"]) + (baseline if number == 0 else 0.0)
+                continue
+            feature[at], threshold[at], children[at] = (
+                int(node["feature_idx"]),
+                float(node["num_threshold"]),
+                len(feature),
+            )
+            waiting += [(int(node["left"]), len(feature)), (int(node["right"]), len(feature) + 1)]
+            feature, threshold, children = [*feature, -1, -1], [*threshold, 0.0, 0.0], [*children, 0, 0]
+    return Forest(
+        np.array(roots, np.int32), np.array(feature, np.int16), np.array(threshold), np.array(children, np.int32), depth
+    )
+
+
+def kept(product: str, made: Table) -> list[str]:
+    """Names of the menu's kernels that were near the fastest of some row."""
+    fastest = np.full(made.row.max() + 1, np.inf)
+    np.minimum.at(fastest, made.row, made.us)
+    over = made.us / fastest[made.row]
+    near = {name for name, value in zip(made.names, over, strict=True) if value < _NEAR}
+    return [spec.name for spec in menu(product) if spec.name in near]
+
+
+def arrays(product: str, names: Sequence[str], forest: Forest) -> Mapping[str, Any]:
+    """What the file has of a product."""
+    options = [" ".join(word for word in name.split()[1:] if not word.startswith(_OF_PRODUCT)) for name in names]
+    forms = [[int(getattr(_form(name), field)) for field in FIELDS] for name in names]
+    return {
+        f"{product}_options": np.frombuffer("\n".join(options).encode(), np.uint8),
+        f"{product}_forms": np.array(forms, np.int32),
+        f"{product}_roots": forest.roots,
+        f"{product}_feature": forest.feature,
+        f"{product}_threshold": forest.threshold,
+        f"{product}_children": forest.children,
+        f"{product}_depth": np.array(forest.depth),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("surveys", type=Path, nargs="+")
+    found = list(read(parser.parse_args().surveys))
+    made: dict[str, Any] = {}
+    for product in _ELEMENT:
+        of_product = table([each for each in found if each.product == product])
+        names = kept(product, of_product)
+        made.update(arrays(product, names, fitted(of_product)))
+        print(
+            f"{product}: {of_product.row.max() + 1} rows, {len(of_product.us)} times, {len(names)} kernels", flush=True
+        )
+    np.savez_compressed(FILE, **made)
+
+
+if __name__ == "__main__":
+    main()
