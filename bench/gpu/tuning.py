@@ -37,6 +37,13 @@ def table(records: Sequence[Record]) -> str:
         lines += _row(record, plain)
         if dependent is not None and plain is not None and dependent[1] < plain[1]:
             lines += _row(record, dependent)
+    return "\n".join(lines) + "\n"
+
+
+def fp8_table(records: Sequence[Record]) -> str:
+    """The table of fp8 without scales, with promoted sums and without."""
+    machine = records[-1].machine
+    lines = [_HEAD] + [f'{name} = "{machine[name]}"' for name in ("device", "driver", "date")]
     for record in records:
         if record.row.dtype == "e4m3":
             for kind in ("ptxgen", "ptxgen promoted"):
@@ -104,8 +111,11 @@ def _row(record: Record, chosen: tuple[str, float] | None) -> Iterable[str]:
 
 
 def write(records: Sequence[Record]) -> Path:
-    """Write the table of the records' GPU; its path."""
+    """Write the tables of the records' GPU; the path of that of 16-bit types."""
     path = FOLDER / f"{machine_of(records[-1].machine['device']).name}.toml"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(table(records))
+    path.write_text(table(records), encoding="utf-8")
+    fp8 = [each for each in records if each.row.dtype == "e4m3"]
+    if fp8:
+        path.with_stem(f"{path.stem}-fp8").write_text(fp8_table(fp8), encoding="utf-8")
     return path

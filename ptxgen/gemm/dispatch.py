@@ -97,9 +97,12 @@ EMPTY = Table("", "", "", ())
 
 
 @cache
-def tuning_table(machine: str) -> Table:
-    """The table of a machine by name ("h200"); an empty one where nothing was measured."""
-    return read_table(FOLDER / f"{machine}.toml")
+def tuning_table(machine: str, kind: str = "") -> Table:
+    """The table of a machine by name ("h200"); an empty one where nothing was measured.
+
+    `kind`: "" for 16-bit types, "fp8".
+    """
+    return read_table(FOLDER / f"{machine}{'-' if kind else ''}{kind}.toml")
 
 
 def user_stamp(machine: str) -> tuple[Path, int] | None:
@@ -217,7 +220,8 @@ def _choice(
     given = dict(options)
     dependent, product = given.get("dependent", False), product_of(given)
     if product is not None:
-        shipped, users = tuning_table(machine), read_again(*own) if own else EMPTY
+        shipped = tuning_table(machine) if product == "bf16" else tuning_table(machine, "fp8")
+        users = read_again(*own) if own else EMPTY
         for table, depends in ((users, dependent), (shipped, dependent), (shipped, False)):
             row = table.nearest(m, n, k, product, dependent=depends)
             made = _fitting(m, n, k, lambda row=row: row.plan(given), row) if row is not None else None
