@@ -113,7 +113,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         SharedInstructions(order, lanes, shared),
         GenericCopies(order, lanes, shared),
         LaneStores(findings),
-        OperandRegions(machine.shared_names.parts, findings),
+        OperandRegions(machine.shared_names.bounding, findings),
         DuplicateCopies(findings),
         Shuffles(machine.live, machine.present, findings),
         LocalAccesses(machine.stack.memory, findings),

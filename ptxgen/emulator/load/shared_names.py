@@ -49,6 +49,7 @@ class SharedNames:
         ]
         self._regions = sorted(named, key=lambda each: each.start)
         self._variables = sorted((each for each in parts if each.size), key=lambda each: each.start)
+        self._dynamic_bytes = end - base
         #: An array without a size: all of the dynamic shared memory.
         self._dynamic = [SharedPart(base, end - base, each.name, end - base) for each in parts if not each.size][:1]
 
@@ -56,6 +57,15 @@ class SharedNames:
     def parts(self) -> list[SharedPart]:
         """All named parts, by address."""
         return sorted([*self._regions, *self._variables, *self._dynamic], key=lambda each: each.start)
+
+    @property
+    def bounding(self) -> list[SharedPart]:
+        """The named parts that bound what begins in them: not the last variable before dynamic shared memory.
+
+        Without regions nothing says where what begins there ends.
+        """
+        open_ended = self._variables[-1:] if self._dynamic_bytes and not self._regions else []
+        return [each for each in self.parts if each not in open_ended]
 
     def past(self, offset: int) -> str:
         """How far an offset lies behind the last named part, as a sentence; empty where it does not."""

@@ -30,7 +30,8 @@ OPERAND_REGION = _check(
     rule="The bytes that a matrix descriptor and the shape of the MMA select must lie in the variable of shared "
     "memory, or the region of the plan, in which the operand begins.",
     why="A wrong stride (SBO, LBO), start or shape takes the MMA into whatever lies behind: the result is wrong, and "
-    "nothing faults.",
+    "nothing faults. A variable that is only the base of more memory bounds nothing: the last one before dynamic "
+    "shared memory (JAX's Mosaic GPU declares one byte), and one past whose end the program or a copy reaches.",
     fix="correct the strides of the descriptor; ptxgen explain smem|wgmma VALUE takes it apart",
     example="mov.b64 %b, 0x0000002000080040;      // SBO 512 where 8 rows take 256 bytes; fixed: 0x0000001000080040",
     fires="bugs/test_bugs.py::test_bug_is_reported[stride-takes-wgmma-behind-its-operand-eager]",
