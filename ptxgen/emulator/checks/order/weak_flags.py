@@ -165,7 +165,8 @@ def _decides(polls: Operation, index: int, loop: Sequence[Block]) -> bool:
     """
     held, decides = set(polls.writes), False
     following = [each for number, block in enumerate(loop) for each in block.operations[0 if number else index + 1 :]]
-    for operation in following:
+    again = loop[0].operations[: index + 1] if loop else []  # where the loop comes back to the instruction
+    for operation in [*following, *again]:
         if held.isdisjoint(operation.reads | operation.guard_reads):
             if operation.guard is None:
                 held -= operation.writes

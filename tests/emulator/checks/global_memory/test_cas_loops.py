@@ -135,3 +135,85 @@ def test_strong_loads_are_clean(schedule: Any) -> None:
     body = body.replace("ld.global", "ld.relaxed.gpu.global")
     report, (found,) = launch(body, [np.zeros(4, np.float64)], grid=2, block=64, schedule=schedule)
     assert (report.status, codes(report), found[0]) == ("ok", [], 128), report.summary()
+
+
+#: What nvcc makes of an atomicMax of floats that returns the old value: that of the load where no swap is needed.
+RETURNED = """
+    .reg .f32 %mine, %seen;
+    .reg .b32 %t, %cta, %old, %found, %new;
+    .reg .b64 %at;
+    .reg .pred %p, %q;
+    mov.u32 %t, %tid.x;
+    mov.u32 %cta, %ctaid.x;
+    mad.lo.u32 %t, %cta, 64, %t;
+    cvt.rn.f32.u32 %mine, %t;
+    mov.b32 %new, %mine;
+    ld.global.u32 %found, [%out0];
+LOOP:
+    mov.u32 %old, %found;
+    mov.b32 %seen, %old;
+    setp.le.f32 %p, %mine, %seen;
+    @%p bra OVER;
+    atom.global.cas.b32 %found, [%out0], %old, %new;
+    setp.ne.s32 %q, %old, %found;
+    @%q bra LOOP;
+OVER:
+    mul.wide.u32 %at, %t, 4;
+    add.u64 %at, %at, %out1;
+    st.global.f32 [%at], %seen;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_old_value_may_be_returned_without_a_swap(schedule: Any) -> None:
+    outputs = [np.zeros(1, np.float32), np.zeros(128, np.float32)]
+    report, (found, _) = launch(RETURNED, outputs, grid=2, block=64, schedule=schedule)
+    assert (report.status, found[0]) == ("ok", 127), report.summary()
+    assert all(each.severity == "advice" and "atom.cas of line" in each.message for each in report.findings)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_value_that_decides_on_another_result(schedule: Any) -> None:
+    """The decision leaves a number behind that no swap has found."""
+    text = RETURNED.replace("atom.global", "mov.f32 %mine, 0f3F800000;\n    atom.global").replace(
+        "%at], %seen", "%at], %mine"
+    )
+    outputs = [np.zeros(1, np.float32), np.zeros(128, np.float32)]
+    report, _ = launch(text, outputs, grid=2, block=64, schedule=schedule)
+    assert "global-race" in errors(report), report.summary()
+    assert not any("polls it as a flag" in each.message for each in report.findings)
+
+
+#: As nvcc -G has it: the value goes through local memory.
+DEBUG = """
+    .local .align 8 .b8 depot[16];
+    .reg .b64 %sp, %local, %old, %new, %seen;
+    .reg .f64 %f;
+    .reg .pred %p;
+    mov.b64 %local, depot;
+    cvta.local.u64 %sp, %local;
+    {load}
+    st.b64 [%sp], %old;
+LOOP:
+    ld.b64 %old, [%sp];
+    mov.b64 %f, %old;
+    add.f64 %f, %f, 0d3FF0000000000000;
+    mov.b64 %new, %f;
+    atom.cas.b64 %seen, [{swap}], %old, %new;
+    setp.ne.s64 %p, %old, %seen;
+    st.b64 [%sp], %seen;
+    @%p bra LOOP;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("swap", ["%out0", "%out0+8"], ids=["there", "elsewhere"])
+def test_through_local_memory(swap: str, schedule: Any) -> None:
+    text = DEBUG.format(load="ld.b64 %old, [%out0];", swap=swap)
+    if swap != "%out0":
+        text = text.replace("ret;", "red.global.add.f64 [%out0], 0d3FF0000000000000; ret;")
+    report, (found,) = launch(text, [np.zeros(2, np.float64)], grid=2, block=64, schedule=schedule)
+    assert bool(errors(report)) == (swap != "%out0"), report.summary()
+    assert found[int(swap != "%out0")] == 128
