@@ -549,3 +549,15 @@ def test_init_by_all_lanes_of_a_warp() -> None:
     one += "setp.lt.u32 %p, %x, 3; @%p bra again;"
     report, _ = run(one, block=1)  # a loop makes it anew: that is not the same instruction
     assert [(each.code, each.severity) for each in report.findings] == [("mbarrier-reinitialized", "error")]
+
+
+RELAXED = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_relaxed_barrier_is_enough_before_the_end(seed: int) -> None:
+    """All waits are over by then, which nothing needs to see; arrivals without a wait still race."""
+    clean, _ = run(ENDS.format(WAITS, RELAXED), block=64, schedule="random", seed=seed)
+    assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
+    report, _ = run(ENDS.format("", RELAXED), block=64, schedule="random", seed=seed)
+    assert (report.status, codes(report)) == ("findings", ["mbarrier-inval-race"]), report.summary()

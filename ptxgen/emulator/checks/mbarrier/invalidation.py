@@ -14,7 +14,8 @@ from ptxgen.syntax import Statement
 class Invalidation(Observer):
     """Reports uses that may come after the object is gone.
 
-    Of waits for a completed phase it is advice: Gluon of Triton 3.9 invalidates so, and its kernels run.
+    Of waits for a completed phase it is advice: Gluon of Triton 3.9 invalidates so, and its kernels run. A relaxed
+    arrival at the cluster's barrier is enough order for such a wait, which nothing has to see.
     """
 
     def __init__(self, happens_before: HappensBefore, order: MbarrierOrder, findings: Findings) -> None:
@@ -22,7 +23,9 @@ class Invalidation(Observer):
 
     def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
         for other, use in self._order.of(mbarrier).users.items():
-            if other != warp and not self._happens_before.has_observed(warp, other, use.clock):
+            if other == warp or self._happens_before.has_observed(warp, other, use.clock):
+                continue
+            if not (use.waited and self._happens_before.ordered_by_relaxed_arrival(warp, other, use.clock)):
                 self._report(mbarrier, warp, other, use.statement, statement, waited=use.waited)
 
     def ended_mbarrier_waited(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
