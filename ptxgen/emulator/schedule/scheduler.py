@@ -31,9 +31,13 @@ from ptxgen.emulator.state.barriers import ClusterBarriers, CtaBarriers
 from ptxgen.emulator.state.convergence import Wait
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.tensor_transfers import TensorLoad
 from ptxgen.emulator.state.warps import Warps
+from ptxgen.instr.model.targets import parse_version
 from ptxgen.syntax import Statement
 
+#: The version of PTX from which on a register dependency orders a tcgen05.ld before a use (9.7.16.6.4.5).
+_REGISTERS_ORDER_LOADS = (9, 2)
 #: Steps without any effect after which work completes that is not due yet, and lanes that wait for convergence run too.
 _QUIET_STEPS = 256
 #: So few steps without any effect may be enough where a wait for another thread has cost many before; twice as many
@@ -60,6 +64,7 @@ class Scheduler:
         explored: bool = False,
     ) -> None:
         self.machine, self.program, self.progress = machine, program, progress
+        self._version = parse_version(program.kernel.module.version or "")
         self._watchdog = watchdog
         clusters = self.clusters = machine.clusters
         #: The number of the next cluster of the grid that has not begun.
@@ -413,7 +418,8 @@ class Scheduler:
         """A read of a register that a tcgen05.ld has yet to write waits for it (9.7.16.6.4.5, PTX ISA 9.2).
 
         The manual says of this dependency that it orders nothing else. CuTe DSL (4.8) has no other wait before another
-        warp frees the cells; what overwrites them needs tcgen05.wait::ld (`TensorAccesses.tensor_load_used`).
+        warp frees the cells; what overwrites them needs tcgen05.wait::ld (`TensorAccesses.tensor_load_used`). In
+        modules of an older version than 9.2 it is advice: CuTe DSL 4.8.1 writes such modules (8.8), and they run.
         """
         if not operation.reads:
             return
@@ -424,17 +430,23 @@ class Scheduler:
                     load.complete()
                     machine.transfers.remove(warp, load)
                     machine.events.tensor_load_used(warp, load)
-                    reader = machine.findings.access("reader", operation.statement, warp, space="reg")
-                    writer = machine.findings.access("writer", load.statement, warp, space="reg")
-                    machine.findings.report(
-                        tcgen05.MISSING_TCGEN05_WAIT,
-                        operation.statement,
-                        summary=f"{reader} reads a register of the tcgen05.ld of line {load.statement.line}",
-                        rule="PTX ISA before 9.2 requires tcgen05.wait::ld here; without it the registers may not hold "
-                        "the data yet",
-                        fix=f"tcgen05.wait::ld before line {operation.statement.line}",
-                        accesses=(reader, writer),
-                    )
+                    if self._version < _REGISTERS_ORDER_LOADS:
+                        self._advise_wait(warp, load, operation)
+
+    def _advise_wait(self, warp: int, load: TensorLoad, operation: Operation) -> None:
+        """Advise a tcgen05.wait::ld between a load and the first instruction that reads one of its registers."""
+        findings, (major, minor) = self.machine.findings, self._version
+        reader = findings.access("reader", operation.statement, warp, space="reg")
+        writer = findings.access("writer", load.statement, warp, space="reg")
+        findings.report(
+            tcgen05.MISSING_TCGEN05_WAIT,
+            operation.statement,
+            summary=f"{reader} reads a register of the tcgen05.ld of line {load.statement.line}",
+            rule=f"PTX ISA before 9.2 requires tcgen05.wait::ld here, and this module is of version {major}.{minor}; "
+            "CuTe DSL 4.8 leaves it out in such modules too, which run",
+            fix=f"tcgen05.wait::ld before line {operation.statement.line}, or .version 9.2",
+            accesses=(reader, writer),
+        )
 
     def _unblock(self) -> bool:
         """No lane can run: let asynchronous work complete, parked lanes run, timed waits give up."""

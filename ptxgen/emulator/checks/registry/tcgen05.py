@@ -36,9 +36,11 @@ MISSING_TCGEN05_WAIT = _check(
     title="missing tcgen05.wait",
     severity="advice",
     section="9.7.16.6.4.5",
-    rule="tcgen05.wait::ld belongs between a tcgen05.ld and the first use of its registers, tcgen05.wait::st between a "
-    "warp's tcgen05.st and its load of the same cells.",
-    why="PTX ISA before 9.2 requires the first. CUTLASS's stream-K kernels omit the second, which no manual permits.",
+    rule="tcgen05.wait::st belongs between a warp's tcgen05.st and its load of the same cells; before PTX ISA 9.2 also "
+    "tcgen05.wait::ld between a tcgen05.ld and the first use of its registers.",
+    why="From .version 9.2 on the use of a register waits for its load, so nothing is reported there. In older modules "
+    "it is undefined, but advice: CuTe DSL 4.8.1 omits the wait in all its modules of version 8.8, which run. "
+    "CUTLASS's stream-K kernels omit the first, which no manual permits.",
     fix="put one tcgen05.wait::ld after all loads, before the first use; put tcgen05.wait::st after the stores",
     example="tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];\n// fixed: tcgen05.wait::ld.sync.aligned;\n"
     "st.global.u32 [%out], %value;",
@@ -131,7 +133,9 @@ TMEM_FREED_IN_USE = _check(
     rule="tcgen05.dealloc must come after all operations that read or write the columns, with .cta_group::2 in either "
     "CTA of the pair.",
     why="The columns may belong to another CTA by then. The manual says that both warps of the pair must synchronize "
-    "accesses to tensor memory before they free it; they may exit right after it (9.7.16.5).",
+    "accesses to tensor memory before they free it; they may exit right after it (9.7.16.5). Where only that is "
+    "missing it is advice: the first of the two to free could block until the other does, says table 46, and "
+    "CUTLASS's CuTe tutorial 04 has no more than __syncthreads there.",
     fix="wait for the operation (commit and mbarrier, tcgen05.wait), synchronize the warps, then free; in a CTA pair "
     "with a barrier of both",
     example="tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];\n// fixed: tcgen05.wait::ld.sync.aligned; "

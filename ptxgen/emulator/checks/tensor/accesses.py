@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.device.report import Access, Role
+from ptxgen.device.report import Access, Role, Severity
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
@@ -34,7 +34,10 @@ _BANDS = 8
 #: Bands that a warp reaches: those of its quarter of the lanes.
 _HALVES = 2
 #: Why an access of the peer CTA matters to a dealloc, and the fix.
-_FOR_BOTH = "tcgen05.dealloc.cta_group::2 frees the columns of both CTAs, and the two warps have not synchronized"
+_FOR_BOTH = (
+    "tcgen05.dealloc.cta_group::2 frees the columns of both CTAs, and the two warps have not synchronized; the first "
+    "of the two could block until its peer frees too (9.7.16.5), but need not"
+)
 _SYNCHRONIZE_PAIR = "barrier.cluster.arrive and .wait of the pair between the last load and the dealloc"
 
 
@@ -326,6 +329,9 @@ class TensorAccesses(OrderListener, Observer):
     def pair_frees(self, warp: int, peer: int, columns: range, statement: Statement) -> None:
         """The warps of both CTAs must synchronize their accesses before either frees (9.7.16.7.1): the loads of the
         peer must happen before. Its MMAs are those of the pair.
+
+        Where they do not it is advice: the first warp to free "could block" until its peer does (table 46), and
+        CUTLASS's CuTe tutorials 04 and 05 rely on that.
         """
         free = self._findings.access("accessor", statement, warp, space="tensor", address=columns.start)
         loaded = self._loaded_in(peer, range(_BANDS), columns)
@@ -333,7 +339,7 @@ class TensorAccesses(OrderListener, Observer):
             if self._happens_before.ordered_by_relaxed_arrival(warp, reader, event.clock):
                 continue
             used = self._access("reader", load, reader, peer, columns)
-            report = partial(self._freed_in_use, free, used, _FOR_BOTH, _SYNCHRONIZE_PAIR, statement)
+            report = partial(self._freed_in_use, free, used, _FOR_BOTH, _SYNCHRONIZE_PAIR, statement, severity="advice")
             self._against_load(reader, columns, event, report)
         self._freed_by_peer.setdefault(peer, []).append((columns, warp, statement))
 
@@ -343,7 +349,7 @@ class TensorAccesses(OrderListener, Observer):
             if freed.start < columns.stop and columns.start < freed.stop:
                 free = self._findings.access("accessor", at, other, space="tensor", address=freed.start)
                 used = self._access(role, statement, warp, slot, columns)
-                self._freed_in_use(free, used, _FOR_BOTH, _SYNCHRONIZE_PAIR, at)
+                self._freed_in_use(free, used, _FOR_BOTH, _SYNCHRONIZE_PAIR, at, severity="advice")
 
     def tensor_freed(self, warp: int, slot: int, columns: range, statement: Statement) -> None:
         """All reads and writes of the columns must happen before."""
@@ -381,6 +387,7 @@ class TensorAccesses(OrderListener, Observer):
         fix: str | None,
         statement: Statement,
         cause: frozenset[Hashable] = frozenset(),
+        severity: Severity = "error",
     ) -> None:
         doing = "reading" if used.role == "reader" else "writing"
         self._findings.report(
@@ -390,6 +397,7 @@ class TensorAccesses(OrderListener, Observer):
             rule=rule,
             fix=fix,
             accesses=(free, used),
+            severity=severity,
             cause=cause | {causes.freed(statement.line)},
         )
 

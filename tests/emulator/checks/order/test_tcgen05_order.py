@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,21 @@ def test_who_reads_a_register_waits_for_its_load(schedule: Any) -> None:
     assert report.status == "ok", report.summary()
     assert set(codes(report)) <= {"missing-tcgen05-wait"}
     assert words.view(np.float32)[0] == 5
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("version", "advised"), [("8.6", True), ("9.1", True), ("9.2", False), ("9.4", False)])
+def test_the_version_says_whether_a_load_must_be_waited_for(version: str, advised: bool, schedule: Any) -> None:
+    """From PTX ISA 9.2 on the registers alone order the load; CuTe DSL 4.8.1 omits the wait in modules of 8.8 too."""
+    body, image = numbered()
+    body += READ.replace("tcgen05.wait::ld.sync.aligned;\n", "")
+    body += "\n@%leader st.global.b32 [%out], %r1; tcgen05.wait::ld.sync.aligned;"
+    text = re.sub(r"\.version \S+", f".version {version}", source(body))
+    emulator = Emulator(schedule=schedule)
+    out = emulator.array(np.zeros(1, np.uint32))
+    report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, [emulator.array(image), out])
+    assert (report.status, codes(report)) == ("ok", ["missing-tcgen05-wait"] if advised else []), report.summary()
+    assert not advised or f"of version {version}" in report.findings[0].message
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
