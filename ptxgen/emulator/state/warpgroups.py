@@ -21,7 +21,7 @@ from ptxgen.emulator.checks.registry import wgmma
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.instr.model.traits import Traits
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement, Vector
 
 #: Called with warps.
 Watch = Callable[[NDArray[np.int64]], None]
@@ -61,6 +61,16 @@ class Kept:
     ) -> None:
         self.numbers, self.warps, self.write = numbers, warps, write
         self.words: NDArray[Any] | None = None
+
+
+def _keeps_waiting(statement: Statement) -> bool:
+    """Whether ptxas (13.5) lets a move of an accumulator in flight pass without a wait: it moves or splits a register.
+
+    Before one that packs registers, or stores one into local memory, it inserts a wait (its message C7517).
+    """
+    if not isinstance(statement, Instruction) or not statement.opcode.startswith("mov."):
+        return False
+    return not isinstance(statement.operands[-1], Vector)
 
 
 def is_move(traits: Traits | None) -> bool:
@@ -210,7 +220,7 @@ class Warpgroups:
     def _move(
         self, warp: int, read: frozenset[int], from_copies: frozenset[int], to: frozenset[int], statement: Statement
     ) -> None:
-        """A move of accumulators in flight: ptxas puts a wait before it (its message C7517), so it gets the result."""
+        """A move of accumulators in flight: ptxas puts a wait before it, or before the first use of the copy."""
         self._forget(warp, to)
         pending = list(self._pending(warp))
         for position, mma in enumerate(pending):
@@ -219,7 +229,8 @@ class Warpgroups:
             for earlier in pending[: position + 1]:
                 earlier.finish()
             mma.copies |= to
-            self._in_flight(warp, "reader", "copies the accumulator", mma, statement, advice=True)
+            if not _keeps_waiting(statement):
+                self._in_flight(warp, "reader", "copies the accumulator", mma, statement, advice=True)
 
     def _forget(self, warp: int, copies: frozenset[int]) -> None:
         """Registers get something else than copies of accumulators."""

@@ -428,17 +428,49 @@ def test_warps_that_wait_at_different_times(schedule: Any, checks: bool) -> None
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_accumulators_in_flight(schedule: Any) -> None:
     """Reading or writing the accumulator before the wait is a finding, at any time; after it is none."""
-    for touch in ("mov.b32 %x, %d3;", "mov.b32 %d3, 0;", "st.global.b32 [%out], %d0;"):
+    for touch in ("add.f32 %d2, %d3, %d3;", "mov.b32 %d3, 0;", "st.global.b32 [%out], %d0;"):
         image, body, wanted = two_steps(16)
         after = run(body + touch.replace("%d3, 0", "%d3, %d3"), 8, image, schedule=schedule)
         assert after.report.status == "ok", after.report.summary()
-        assert (matrix_of(after.words, 16, "f32") == wanted).all()
+        assert touch.startswith("add") or (matrix_of(after.words, 16, "f32") == wanted).all()
         _, body, _ = two_steps(16, last="wgmma.commit_group.sync.aligned;\n" + touch + WAIT)
         found = run(body, 8, image, schedule=schedule)
         assert set(codes(found.report)) == {"wgmma-register-in-flight"}
         assert found.report.findings[0].line == line_of(found.text, touch)
         first = found.report.findings[0].message
         assert f"line {line_of(found.text, 'wgmma.mma_async')}" in first
+
+
+MOVED = {
+    "split": (".reg .b16 %h0, %h1; mov.b32 {%h0, %h1}, %d3;", "mov.b32 %x, {%h1, %h0};", "st.global.b16 [%out], %h0;"),
+    "copied": ("mov.b32 %x, %d3;", "mov.b32 %place, %x;", "st.global.b32 [%out], %x;"),
+    "copied twice": ("mov.b32 %x, %d3; mov.b32 %place, %x;", "", "st.global.b32 [%out], %place;"),
+    "split and added": (".reg .b16 %h0, %h1; mov.b32 {%h0, %h1}, %d3;", "", "add.u16 %h0, %h0, %h1;"),
+}
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("moved", MOVED)
+def test_moves_of_accumulators_in_flight(moved: str, schedule: Any) -> None:
+    """ptxas (13.5) inserts no wait before them: the mark moves on to the first use, which must come after the wait."""
+    move, again, use = MOVED[moved]
+    image, body, wanted = two_steps(16, last="wgmma.commit_group.sync.aligned;\n" + move + WAIT + again)
+    found = run(body, 8, image, schedule=schedule)
+    assert (found.report.status, codes(found.report)) == ("ok", []), found.report.summary()
+    assert (matrix_of(found.words, 16, "f32") == wanted).all()
+    _, body, _ = two_steps(16, last="wgmma.commit_group.sync.aligned;\n" + move + "\n" + use + WAIT)
+    found = run(body, 8, image, schedule=schedule)
+    assert set(codes(found.report)) == {"wgmma-register-in-flight"}, found.report.summary()
+    assert (found.report.findings[0].severity, found.report.findings[0].line) == ("error", line_of(found.text, use))
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_packing_accumulators_in_flight(schedule: Any) -> None:
+    """Before such a move ptxas inserts a wait (C7517)."""
+    pack = ".reg .b64 %pair; mov.b64 %pair, {%d2, %d3};"
+    image, body, _ = two_steps(16, last="wgmma.commit_group.sync.aligned;\n" + pack + WAIT)
+    report = run(body, 8, image, schedule=schedule).report
+    assert {(each.code, each.severity) for each in report.findings} == {("wgmma-register-in-flight", "advice")}
 
 
 def test_waiting_for_too_few() -> None:

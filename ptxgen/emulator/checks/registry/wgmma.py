@@ -15,9 +15,10 @@ WGMMA_REGISTER_IN_FLIGHT = _check(
     rule="Until wgmma.wait_group has waited for the group of an MMA, no thread may read or write a register of its "
     "accumulator, write a register of its A, or use the accumulator as A of another MMA. Reading A is fine.",
     why="The tensor core reads and writes registers at its own time: the value is the old one, the new one, or "
-    "neither. ptxas warns of some of these and then waits after every MMA, which is slow. Where mov copies an "
-    "accumulator, ptxas inserts a wait (its message C7517, seen with 13.5 and Triton 3.6): that is advice, and the "
-    "copy must not be used before the program's wait.",
+    "neither. ptxas warns of some of these and then waits after every MMA, which is slow. A mov that copies or splits "
+    "an accumulator is not reported, but the first use of the copy before the program's wait is (Triton 3.6 and 3.9 "
+    "write such movs; ptxas 13.5 inserts no wait for them). Where mov packs accumulators, ptxas inserts a wait (its "
+    "message C7517): that is advice.",
     fix="put wgmma.commit_group after the MMAs and wgmma.wait_group N before the access, where N is the number of "
     "groups that may still be in flight; MMAs without a commit_group are in no group",
     example="wgmma.commit_group.sync.aligned;\n// fixed: wgmma.wait_group.sync.aligned 0;\nst.global.f32 [%out], %d0;",
