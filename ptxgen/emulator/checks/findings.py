@@ -24,6 +24,7 @@ __all__ = ["Findings", "line_list"]
 _LIMIT, _ACCESSES = 20, 16
 #: Why an error is but advice.
 HARMLESS = "harmless here: rerunning with different bytes there changed nothing"
+DEAD = "harmless here: rerunning with other values in place of what this load gets changed nothing"
 #: A warp that a message names (`HappensBefore.member_name`); only what `add` reports is compared as text.
 _WARP = re.compile(r"\bwarp \d+(?: of the CTA of rank \d+)?")
 #: What differs in rules between the stages of a ring, and between its rounds: indices, addresses, phases, and how the
@@ -52,6 +53,8 @@ class _Kept:
     reads: bool
     #: Whether it is none if the launch ends as a deadlock.
     unless_deadlock: bool
+    #: The lines of the weak loads that race, if each time it was one whose value may be dropped.
+    raced: frozenset[int] | None = None
     #: The warps, of which `named` are in the text of the finding itself.
     warps: set[Hashable] = field(default_factory=set)
     named: frozenset[Hashable] = frozenset()
@@ -125,8 +128,10 @@ class Findings:
         self._found: list[_Kept] = []
         self._records: dict[Hashable, _Kept] = {}
         self._kept: Counter[tuple[str, Severity]] = Counter()
-        #: Whether of what was not kept all errors are of what is read.
-        self._only_reads = True
+        #: Whether of what was not kept all errors are of what is read, or of weak loads that race.
+        self._only_reads = self._only_raced = True
+        #: Whether errors were not kept.
+        self._dropped = False
         #: What was left out of the checks, in words, in the order in which it came up.
         self.gaps: dict[str, None] = {} if checks else {"checks are off: only faults and deadlocks are reported": None}
         #: Suspect reads: of uninitialized data, which may be harmless.
@@ -191,15 +196,19 @@ class Findings:
         unless_deadlock: bool = False,
         cause: Cause = None,
         after: frozenset[Hashable] = frozenset(),
+        raced: int | None = None,
     ) -> set[Hashable] | None:
         """Report a broken rule at a statement; `ptxgen.emulator.checks.registry` says what to pass. `after` are causes
-        of findings that explain it, but not one that has the same besides. Gives the warps that the finding is of, to
-        which a check may add others itself; None if it is not kept.
+        of findings that explain it, but not one that has the same besides. `raced`: the line of a weak load in a race;
+        the finding is harmless if nothing depends on its value. Gives the warps that the finding is of, to which a
+        check may add others itself; None if it is not kept.
 
         Findings with the same cause, or with the same parties but for warps, CTAs and addresses, are one.
         """
         made = check.finding(statement, summary=summary, rule=rule, fix=fix, accesses=accesses, severity=severity)
-        return self.keep(made, ends=ends, reads=reads, unless_deadlock=unless_deadlock, cause=cause, after=after)
+        return self.keep(
+            made, ends=ends, reads=reads, unless_deadlock=unless_deadlock, cause=cause, after=after, raced=raced
+        )
 
     def keep(
         self,
@@ -210,6 +219,7 @@ class Findings:
         unless_deadlock: bool = False,
         cause: Cause = None,
         after: frozenset[Hashable] = frozenset(),
+        raced: int | None = None,
     ) -> set[Hashable] | None:
         """Keep a finding, or count it to the one that says the same; gives its warps."""
         if not (self.checks or ends):
@@ -226,15 +236,18 @@ class Findings:
         if record is None:
             self._kept[code, severity] += 1
             if self._kept[code, severity] > _LIMIT:
+                self._dropped |= severity == "error"
                 self._only_reads &= reads or severity == "advice"
+                self._only_raced &= raced is not None or severity == "advice"
                 self.leave_out(f"more than {_LIMIT} different findings of {code}")
                 return None
-            record = _Kept(finding, ends, reads, unless_deadlock, named=warps)
+            record = _Kept(finding, ends, reads, unless_deadlock, frozenset(), named=warps)
             self._found.append(record)
             self.reported(finding)
         record.ends |= ends
         record.reads &= reads
         record.unless_deadlock &= unless_deadlock
+        record.raced = record.raced | {raced} if record.raced is not None and raced is not None else None
         record.warps |= warps
         record.lines.update([line] if line is not None else [])
         record.causes |= cause if isinstance(cause, frozenset) else {cause} - {None}
@@ -289,6 +302,21 @@ class Findings:
         for each in self._found:
             if each.reads and each.finding.severity == "error":
                 each.finding = replace(noted(each.finding, HARMLESS), severity="advice")
+
+    @property
+    def raced_lines(self) -> frozenset[int]:
+        """The lines of weak loads that race, of errors that are harmless if nothing depends on them."""
+        if not self._only_raced:
+            return frozenset()
+        return frozenset[int]().union(*(each.raced or () for each in self._found if each.finding.severity == "error"))
+
+    def make_reads_harmless(self, lines: frozenset[int]) -> None:
+        """Nothing depends on what loads of these lines get: their races become advice."""
+        if self._dropped and not lines >= self.raced_lines:
+            return  # what was not kept may be of the others
+        for each in self._found:
+            if each.raced and each.raced <= lines and each.finding.severity == "error":
+                each.finding = replace(noted(each.finding, DEAD), severity="advice")
 
     def has_error(self, code: str) -> bool:
         """Whether there is an error of a code."""

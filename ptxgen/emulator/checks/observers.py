@@ -31,6 +31,7 @@ from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.strong_instructions import StrongInstructions
 from ptxgen.emulator.checks.order.waits import WaitClocks
 from ptxgen.emulator.checks.order.weak_flags import WeakFlags
+from ptxgen.emulator.checks.raced_reads import RacedReads
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.cta_exit import CtaExit
 from ptxgen.emulator.checks.shared.generic_copies import GenericCopies
@@ -58,10 +59,11 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     order = HappensBefore(slots, machine.warps_per_cta, clusters.size, findings, clusters=clusters.count)
     mbarriers = MbarrierOrder(order)
     cas_loops, flags = CasLoops(), WeakFlags(order)
+    raced = RacedReads(flags)
     waits = StaleWaits(order, mbarriers, machine.mbarriers)
     lanes = LaneAccesses(order, slots, bytes, findings)
     by_barriers = ByBarriers(order)
-    shared = SharedAccesses(order, waits, lanes, by_barriers, cas_loops, flags, slots, bytes, findings)
+    shared = SharedAccesses(order, waits, lanes, by_barriers, cas_loops, flags, raced, slots, bytes, findings)
     tensor_fences = TensorFences(machine.warps, machine.warps_per_cta)
     tensor = TensorAccesses(order, tensor_fences, waits, slots, findings)
     lane_order = LaneOrder(order, lanes.interval, findings)
@@ -75,7 +77,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     wait_clocks = WaitClocks(order, mbarriers, waits, machine.watched)
     tensormaps = Tensormaps(order, findings)
     transactions = Transactions(order, machine.mbarriers, findings)
-    events = GlobalEvents(order, lanes.interval, len(machine.memory.data), cas_loops, flags, findings)
+    events = GlobalEvents(order, lanes.interval, len(machine.memory.data), cas_loops, flags, raced, findings)
     grids = GridRaces(order, events, findings)
     accesses = GlobalAccesses(order, lanes, events, grids, lane_order, findings)
     copies = GlobalCopies(order, events, grids, machine.memory, findings)

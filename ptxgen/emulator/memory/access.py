@@ -129,6 +129,8 @@ def load_words(
     values = [words[index + i] for i in range(count)]
     if order is not None:
         machine.effects += machine.strong_loads.replace(access, values)
+    elif machine.perturbation is not None:
+        machine.perturbation.loaded(access, values)
     machine.events.memory_loads(access)
     return values
 

@@ -37,6 +37,11 @@ _BITS = np.uint32(1) << _LANES
 _ALL = np.uint32(0xFFFFFFFF)
 
 
+def _exchange(machine: Machine, indices: NDArray[np.int64], active: _Flags, masks: Any) -> None:
+    """Lanes of warps exchange values."""
+    machine.events.lanes_exchange(indices, active)
+
+
 def _together(
     op: _Collective,
     binder: Binder,
@@ -44,7 +49,7 @@ def _together(
     sources: Sequence[Reader],
     writers: Sequence[Writer | None],
     compute: Compute,
-    converged: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = lambda machine, indices, active, masks: None,
+    converged: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = _exchange,
 ) -> Blocking:
     """A blocking instruction at which the lanes of a mask converge: `compute` makes results of their `sources`.
 

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.memory.granules import GRANULE
+from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.memory.shared_memory import SharedMemory
+from ptxgen.emulator.state.raced_loads import RacedLoads
 from ptxgen.syntax import Statement
 
 #: Granules of shared memory that each asynchronous operation, by number, accesses at a wrong time: (CTA slot, units of
@@ -38,6 +40,8 @@ class Perturbation:
     values: Mapping[int | str, int] = field(default_factory=dict)
     reads: AccessedGranules = field(default_factory=dict)
     writes: AccessedGranules = field(default_factory=dict)
+    #: What weak loads get from bytes that another thread may be storing is replaced too.
+    raced: RacedLoads | None = None
 
     def fill(self, register: NDArray[Any], source: int | str) -> None:
         """Put its bytes into a register, (warps, 32) or more, of some warps."""
@@ -70,6 +74,11 @@ class Perturbation:
         """Once this operation has written."""
         for slot, granules in self.writes.get(number, ()):
             memory.data[slot].view(np.complex128)[granules] = self._unit()
+
+    def loaded(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        """Once a weak load has got its values."""
+        if self.raced is not None:
+            self.raced.replace(access, values, self.byte)
 
     def metadata(self, nibbles: NDArray[np.uint8], wrong: NDArray[np.bool_], legal: Sequence[int]) -> NDArray[np.uint8]:
         """Metadata of a sparse matrix, some of which mean nothing, each replaced by a legal value."""

@@ -67,6 +67,8 @@ class GlobalAccesses(Observer):
         self._events, self._grids, self._findings = events, grids, findings
         #: Which words strong loads have seen.
         self._observed = np.zeros(0, np.bool_)
+        #: Bytes of each lane's access at present.
+        self._size = 0
         #: Lines of stores that are known to store what another warp stores at any time.
         self._equal: set[int] = set()
 
@@ -133,7 +135,7 @@ class GlobalAccesses(Observer):
         A store gives `same`, (warps, 32): which lanes change nothing. A store of the value already in memory is
         harmless.
         """
-        events = self._events
+        events, self._size = self._events, size
         racing = mask if same is None else ~same if mask is None else mask & ~same
         what = what if same is None else "store"
         grids = self._grids
@@ -190,7 +192,7 @@ class GlobalAccesses(Observer):
 
         Only the lanes `racing` change memory; all do where it is None.
         """
-        events = self._events
+        events, self._size = self._events, size
         grids = self._grids
         racing = mask if racing is None else racing
         if grids.before is not None or grids.after is not None:
@@ -439,6 +441,9 @@ class GlobalAccesses(Observer):
         """Whether it reports any."""
         found = np.broadcast_to(warps[:, None, None], events.shape)[chosen] << 32 | events[chosen]
         position, lane, _ = np.nonzero(chosen)
+        if not equal:
+            actors = self._happens_before.actors(warps)[position]
+            self._events.note(events[chosen], offsets[position, lane], actors, self._size, statement, what)
         pairs, first = np.unique(found, return_index=True)
         fresh = self._events.count_known(pairs >> 32, pairs & 0xFFFFFFFF, statement, what, equal=equal)
         if fresh is not None:

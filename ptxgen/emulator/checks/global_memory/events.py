@@ -22,6 +22,7 @@ from ptxgen.emulator.checks.global_memory.shadow import GRANULE, ShadowMemory
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
+from ptxgen.emulator.checks.raced_reads import RacedReads
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.repeated import Repeated
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
@@ -73,10 +74,11 @@ class GlobalEvents:
         bytes: int,
         cas_loops: CasLoops,
         flags: WeakFlags,
+        raced: RacedReads,
         findings: Findings,
     ) -> None:
         self._happens_before, self._cas_loops, self._findings = happens_before, cas_loops, findings
-        self._flags = flags
+        self._flags, self._raced = flags, raced
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
         #: By threads: weak stores, the last weak loads and earlier ones that are unordered with them.
@@ -253,10 +255,35 @@ class GlobalEvents:
             accesses=(found, other),
             severity="advice" if excuse or equal else "error",
             cause=causes.EQUAL_STORES if equal else flag.causes or None,
+            raced=None if under_way or flag.rule else self._raced_load(event, what, statement),
         )
         if not under_way:
             self._repeated.reported(self._race(warp, event, what, statement, equal=equal), warps)
         return True
+
+    def note(
+        self,
+        events: Events,
+        offsets: NDArray[np.int64],
+        actors: NDArray[np.int64],
+        size: int,
+        statement: Statement,
+        what: str,
+    ) -> None:
+        """Accesses of `size` bytes by `actors` at these offsets race with these events: all arrays are (accesses,)."""
+        kinds, plain = self.kind[events], (self.operation[events] == 0) & (self.clock[events] != PENDING)
+        for kind in np.unique(kinds[plain]).tolist():
+            chosen, (earlier, done) = plain & (kinds == kind), self._kinds[kind]
+            if what == "load" and role_of(done) == "writer":
+                self._raced.add(statement, "global", size, offsets[chosen], self.actor[events[chosen]], actors[chosen])
+            elif done == "load" and role_of(what) == "writer":
+                self._raced.add(earlier, "global", size, offsets[chosen], actors[chosen], self.actor[events[chosen]])
+
+    def _raced_load(self, event: int, what: str, statement: Statement) -> int | None:
+        """The line of the weak load of a race with a store, if a rerun may judge it."""
+        earlier, done = self.kind_of(event)
+        load = statement if what == "load" else earlier if done == "load" else None
+        return load.line if load is not None and self._raced.may_judge(load) else None
 
     def _race(self, warp: int, event: int, what: str, statement: Statement, *, equal: bool) -> tuple[Hashable, ...]:
         """What makes races the same."""

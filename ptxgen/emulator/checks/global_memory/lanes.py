@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Severity
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.shadow import NOBODY, SHIFT, Entries
@@ -20,6 +21,7 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.partial_release import PartialReleases
 from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.order.warp_sync import LAGS
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
@@ -134,9 +136,12 @@ class LaneOrder(OrderListener):
                 if observed.has_observed(*epoch) or not happens_before.has_observed_actor(warp, actor, clock):
                     continue  # or no lane has, which is reported elsewhere
                 mine = suspects & (entries[position] >> SHIFT == event)
-                rule = "Only other lanes of its warp acquire what orders the two"
+                lag = happens_before.lag(warp, mine.any(axis=1))
                 fix = "bar.warp.sync between the acquire and this access"
-                self._report(events, entries[position], mine, offsets[position], warp, statement, what, rule, fix)
+                severity: Severity = "error" if lag == "alone" else "advice"
+                self._report(
+                    events, entries[position], mine, offsets[position], warp, statement, what, LAGS[lag], fix, severity
+                )
 
     def _report(
         self,
@@ -149,6 +154,7 @@ class LaneOrder(OrderListener):
         what: str,
         rule: str,
         fix: str,
+        severity: Severity = "error",
     ) -> None:
         """Report the first of these accesses, (32, places), by a warp."""
         lane, place = np.unravel_index(int(chosen.argmax()), chosen.shape)
@@ -163,4 +169,5 @@ class LaneOrder(OrderListener):
             rule=rule,
             fix=fix,
             accesses=(party, other),
+            severity=severity,
         )

@@ -31,6 +31,7 @@ from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.emulator.checks.order.strong_history import StrongRecord
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, VectorClock
+from ptxgen.emulator.checks.order.warp_sync import Lag
 from ptxgen.emulator.engines.work import GENERIC, AsyncWork
 from ptxgen.emulator.observer import Lanes, Observer, handlers
 from ptxgen.emulator.state.convergence import flags_of
@@ -101,6 +102,10 @@ class HappensBefore(Observer):
         #: Where only some lanes of a warp have waited since then: the vector clock of the others, and the lanes that
         #: have.
         self._partly: dict[int, tuple[VectorClock, NDArray[np.bool_]]] = {}
+        #: By such warp, the lanes (32) that have since exchanged values with a lane that acquired.
+        self._handed: dict[int, NDArray[np.bool_]] = {}
+        #: By warp, the lanes (32) that have acquired something by a strong load since the warp's lanes converged.
+        self._acquiring: dict[int, NDArray[np.bool_]] = {}
         self.attach()
         every = np.arange(slots * warps)
         self.clocks[every, every % self.members] = 1
@@ -398,6 +403,7 @@ class HappensBefore(Observer):
     def _acquire_partly(self, warp: int, lanes: NDArray[np.bool_]) -> None:
         """Some lanes of a warp are about to acquire something."""
         before = self._partly.get(warp)
+        self._handed.pop(warp, None)
         if before is None:
             self._partly[warp] = self.observed[warp].copy(), lanes.copy()
         else:
@@ -410,6 +416,8 @@ class HappensBefore(Observer):
 
         Which of it they have acquired is not known apart: a race may be missed.
         """
+        before = self._acquiring.get(warp)
+        self._acquiring[warp] = lanes.copy() if before is None else before | lanes
         partly = self._partly.get(warp)
         if partly is not None:
             np.logical_or(partly[1], lanes, out=partly[1])
@@ -424,6 +432,23 @@ class HappensBefore(Observer):
         elif warp in self._partly:
             self._partly[warp][0].operations.update(numbers)
         self.observed[warp].operations |= fresh
+
+    def lanes_exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_]) -> None:
+        for position, warp in enumerate(warps.tolist()) if self._partly else ():
+            partly = self._partly.get(warp)
+            if partly is not None and (partly[1] & lanes[position]).any():
+                self._handed[warp] = self._handed.get(warp, partly[1]) | lanes[position]
+
+    def lag(self, warp: int, lanes: NDArray[np.bool_] | None = None) -> Lag:
+        """How lanes of a warp, (32), or all that lag behind it, come to do so."""
+        partly, handed = self._partly.get(warp), self._handed.get(warp)
+        if partly is None:
+            return "alone"
+        behind = ~partly[1] if lanes is None else lanes
+        if handed is not None and not (behind & ~handed).any():
+            return "handed over"
+        acquiring = self._acquiring.get(warp)
+        return "alone" if acquiring is None or (behind & ~acquiring).any() else "one by one"
 
     def lagging(self, warp: int) -> tuple[VectorClock, NDArray[np.bool_]] | None:
         """The vector clock of lanes of a warp that have not acquired what others of it have, and these lanes: (32)."""
@@ -459,6 +484,9 @@ class HappensBefore(Observer):
         """The same of warps in these intervals."""
         self._converged(warps, now - released)
         self._lanes_converged[warps] = now
+        if self._acquiring:
+            for warp in self._acquiring.keys() & warps.tolist():
+                del self._acquiring[warp]
         if self._partly:
             for warp in self._partly.keys() & warps.tolist():
                 del self._partly[warp]

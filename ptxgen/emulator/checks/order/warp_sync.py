@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,17 @@ from numpy.typing import NDArray
 #: Intervals of a warp between such instructions that are kept; races with older ones are missed.
 _MOST = 8
 _OWN = np.uint32(1) << np.arange(32, dtype=np.uint32)
+#: How lanes come to lag behind their warp: others alone have acquired, these have a value of one that has (by a shuffle
+#: or a vote), or all have acquired one by one, and these saw less.
+Lag = Literal["alone", "handed over", "one by one"]
+#: Of each the rule. NVIDIA's cooperative groups rely on the last two (groups larger than a warp): they are advice.
+LAGS: dict[Lag, str] = {
+    "alone": "Only other lanes of its warp have acquired what orders the two",
+    "handed over": "Another lane of its warp has acquired what orders the two and handed the result over by a shuffle "
+    "or a vote, which PTX does not count as synchronization; NVIDIA's cooperative groups rely on it",
+    "one by one": "Only other lanes of its warp have acquired what orders the two, and its own have acquired before "
+    "that; NVIDIA's cooperative groups, which reset their barrier by one lane, rely on it",
+}
 
 
 class MaskedSyncs:

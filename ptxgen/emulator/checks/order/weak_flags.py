@@ -101,6 +101,10 @@ class WeakFlags(Observer):
             f".{scope}",
         )
 
+    def polls(self, load: Statement) -> bool:
+        """Whether a loop polls what an instruction loads."""
+        return load in self._polled
+
     def _takes(self, polls: Statement, sets: Statement | None) -> bool:
         """Whether a thread that polls a flag may set it afterwards: it is a lock."""
         program, rank = self._program, self._polled[polls]

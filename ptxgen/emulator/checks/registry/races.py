@@ -23,8 +23,9 @@ SHARED_RACE = _check(
     "where CUTLASS relies on it: one arrival of a warpgroup releases a stage after a wgmma.mma_async that all its "
     "warps issue; fence.proxy.async without a barrier within a warpgroup; the copy of tensormap.cp_fenceproxy, which "
     "waits for its warp (Triton before #11480); where warps store the same bytes, as Triton lets them if a layout "
-    "repeats a value or it duplicates a consumer; and where a rerun with different bytes there changed nothing, as "
-    "with rows that a small tile does not use.",
+    "repeats a value or it duplicates a consumer; where lanes rely on what another lane has acquired and handed "
+    "over by a shuffle (NVIDIA's cooperative groups); and where reruns with different bytes there changed nothing, as "
+    "with rows that a small tile does not use, or where all warps load and one of them stores in place.",
     fix="wait for the mbarrier on which the copy or commit completes and branch on the result; synchronize warps by a "
     "barrier, lanes by bar.warp.sync",
     example="cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [full];\n"
@@ -64,7 +65,8 @@ GLOBAL_RACE = _check(
     "where two warps or copies store the same bytes, as by a consumer that a compiler duplicates, and for a weak "
     "load whose value only feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in "
     "the CUDA programming guide), or decides that none is needed (the maximum of floats in Warp), beside other "
-    "atomics.",
+    "atomics. It is also advice where reruns with other values in place of a weak load changed nothing: all warps load "
+    "and one stores in place, as Triton has it where a layout repeats elements.",
     fix="put a barrier between them within a CTA or cluster; across CTAs use st.release or red.release in the writer "
     "and ld.acquire in the reader",
     example="st.global.u32 [%data], %value;      // by one warp\n"

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.by_barriers import ByBarriers
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
     from ptxgen.emulator.checks.order.weak_flags import WeakFlags
+    from ptxgen.emulator.checks.raced_reads import RacedReads
 
 #: Groups of warps that are kept.
 _GROUPS = 1024
@@ -76,6 +77,7 @@ class SharedAccesses(Observer):
         by_barriers: ByBarriers,
         cas_loops: CasLoops,
         flags: WeakFlags,
+        raced: RacedReads,
         slots: int,
         bytes: int,
         findings: Findings,
@@ -102,10 +104,15 @@ class SharedAccesses(Observer):
         #: Where `lanes` finds the lines of accesses too.
         self.stores, self.loads = lanes.stores, lanes.loads
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
-        self.races = self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, flags, findings)
+        self.races = self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, flags, raced, findings)
         self.fences = ProxyFences(
             happens_before, lanes, self.strong_stores, by_barriers, self._races.copy_lines, findings
         )
+
+    @property
+    def raced(self) -> RacedReads:
+        """What weak loads read while other warps may store it."""
+        return self._races.raced
 
     @property
     def read_too_early(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:

@@ -252,7 +252,7 @@ class LaneAccesses(OrderListener):
         shared = _by_others(before, events)
         given = np.where(shared, events & -_SEVERAL | _SEVERAL, events) if np.count_nonzero(shared) else events
         self._reader[words] = given
-        other = self._reader[words] != given  # lanes that load the same word at once
+        other = _by_others(self._reader[words], given)  # lanes of a warp that load the same word at once
         if np.count_nonzero(other):
             several = given & -_SEVERAL | _SEVERAL
             self._reader[words[other]] = (

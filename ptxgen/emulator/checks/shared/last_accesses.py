@@ -133,6 +133,22 @@ class ThreadAccesses:
         if np.count_nonzero(late):
             yield from self.lines(slot, granules, late, masks)
 
+    def conflicts(
+        self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, NDArray[np.int64], Masks]]:
+        """(other warp, line, granules, bytes of them) of all accesses that `unordered` finds."""
+        table = self._tables[slot]
+        if table is None:
+            return
+        clocks, bytes = table.of(observed), np.broadcast_to(masks, granules.shape)
+        for at in np.flatnonzero(table.latest > clocks).tolist():
+            common = table.mask[at, granules] & bytes
+            late = (table.clock[at, granules] > clocks[at]) & (common != 0)
+            lines = table.line[at, granules]
+            for line in distinct(lines[late]).tolist() if at != warp - table.first else ():
+                chosen = late & (lines == line)
+                yield at + table.first, line, granules[chosen], common[chosen]
+
     def pending(self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks) -> tuple[int, int] | None:
         """(line, offset) of a cp.async of this warp to some of these bytes, for which it has not waited."""
         table = self._tables[slot]

@@ -22,11 +22,14 @@ from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
 from ptxgen.emulator.checks.order.mbarrier_scope import report_narrow
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
+from ptxgen.emulator.checks.order.warp_sync import LAGS
 from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
+from ptxgen.emulator.checks.raced_reads import RacedReads
 from ptxgen.emulator.checks.registry import mbarriers, races
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 from ptxgen.emulator.memory.granules import GRANULE, Masks, distinct
+from ptxgen.emulator.state.raced_loads import UNKNOWN
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -51,9 +54,12 @@ class SharedRaces:
         stores: ThreadAccesses,
         cas_loops: CasLoops,
         flags: WeakFlags,
+        raced: RacedReads,
         findings: Findings,
     ) -> None:
         self._cas_loops, self._flags = cas_loops, flags
+        #: What weak loads read while other warps may store it.
+        self.raced = raced
         self._happens_before, self._waits, self._stores, self._findings = happens_before, waits, stores, findings
         #: What MMAs, by number, read while it may be overwritten: (CTA slot, granules).
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
@@ -126,6 +132,43 @@ class SharedRaces:
                 rule="The thread has not waited for its completion",
                 accesses=(found, other),
             )
+
+    def _raced_load(
+        self, access: AsyncOperation, accesses: ThreadAccesses | StrongStores, line: int, *, loads: bool
+    ) -> int | None:
+        """The line of the weak load of a race with a store by a thread, if a rerun may judge it."""
+        load = None
+        if loads and access.what in ("store", "strong store", "atomic operation"):
+            load = self._happens_before.statements.get(line)
+        elif access.what == "load" and line not in self.copy_lines:
+            load = access.statement
+        return load.line if load is not None and self.raced.may_judge(load) else None
+
+    def _note(
+        self,
+        access: AsyncOperation,
+        warp: int,
+        accesses: ThreadAccesses | StrongStores,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks | np.uint16,
+        observed: VectorClock,
+        *,
+        loads: bool,
+    ) -> None:
+        """Remember the bytes of weak loads that race with stores."""
+        member, statements = warp % self._happens_before.members, self._happens_before.statements
+        if not isinstance(accesses, ThreadAccesses):
+            bytes = offsets_of(granules, masks)
+            parties = np.full(len(bytes), UNKNOWN), np.full(len(bytes), member)
+            self.raced.add(access.statement, "shared", 1, bytes, *parties)
+            return
+        for other, line, at, bits in accesses.conflicts(slot, member, granules, masks, observed.clocks):
+            bytes = offsets_of(at, bits)
+            load = statements.get(line) if loads else access.statement
+            if load is not None:
+                storer, loader = (member, other) if loads else (other, member)
+                self.raced.add(load, "shared", 1, bytes, np.full(len(bytes), storer), np.full(len(bytes), loader))
 
     def _found(self, access: AsyncOperation, warp: int, verb: str, at: int) -> Access:
         """The access that is reported, at an offset of shared memory."""
@@ -233,10 +276,15 @@ class SharedRaces:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
                 fix = f"leave out .relaxed, or put fence.acq_rel.cluster before {_RELAXED}"
                 cause |= set(map(causes.relaxed, happens_before.relaxed_arrival_lines(warp, actor, clock)))
+            lag = happens_before.lag(warp) if behind else "alone"
             if not rule and behind:
-                rule = "Only other lanes of its warp have acquired what orders the two"
+                rule = LAGS[lag]
             if not rule:
                 rule = "That warp has not waited for the copy" if copied else "The two warps have not synchronized"
+            may_drop = not (by_mma or flag.rule or copied or parity)
+            raced = self._raced_load(access, accesses, line, loads=loads) if may_drop else None
+            if raced is not None:
+                self._note(access, warp, accesses, slot, granules, masks, observed, loads=loads)
             past = "may still be writing" if copied else "reads" if loads else "writes"
             self._findings.report(
                 mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
@@ -245,7 +293,8 @@ class SharedRaces:
                 rule=rule,
                 fix=STRONG_LOAD if excuse else "bar.warp.sync before this access" if behind else fix,
                 accesses=(found, other),
-                severity="advice" if by_mma else "error",
+                severity="advice" if by_mma or lag != "alone" else "error",
+                raced=raced,
                 cause=cause | (self._refilled(access, warp, "threads") if access.what in _COPIES else frozenset()),
                 after=self._waits.waited_on(warp)
                 | {causes.CLUSTER_BARRIER}
@@ -399,6 +448,12 @@ class SharedRaces:
         if copy.mbarrier is None or self._waits.waited_on(warp):
             return frozenset([line])
         return frozenset([line, causes.refilled(copy.mbarrier)])
+
+
+def offsets_of(granules: NDArray[np.int64], masks: Masks | np.uint16) -> NDArray[np.int64]:
+    """The offsets of the bytes of granules that masks name."""
+    bits = np.broadcast_to(masks, granules.shape)[:, None] >> np.arange(GRANULE, dtype=np.uint16) & 1
+    return (granules[:, None] * GRANULE + np.arange(GRANULE))[bits != 0]
 
 
 def _does(found: Access) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ptxgen.device import Status
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.uninitialized.suspects import Source, Verdict
@@ -75,6 +76,21 @@ class Rerun:
             self._verdict(Perturbation(byte, True, sources, reads=reads, writes=writes)) == "dropped" for byte in _BYTES
         )
 
+    def dropped_reads(self, lines: frozenset[int]) -> frozenset[int]:
+        """Those of some lines of weak loads that race on whose values nothing depends: all together, or each alone."""
+        if not lines or self._drops(lines):
+            return lines
+        return frozenset(line for line in sorted(lines)[:_ALONE] if len(lines) > 1 and self._drops(frozenset([line])))
+
+    def _drops(self, lines: frozenset[int]) -> bool:
+        shared = self._done.machine.events.find(SharedAccesses)
+        assert shared is not None
+        for byte in (*_BYTES, _ZERO):
+            loads = shared.raced.loads(lines)
+            if loads is None or self._verdict(Perturbation(byte, raced=loads)) != "dropped" or loads.replaced != lines:
+                return False
+        return True
+
     def verdicts(self, sources: frozenset[Source]) -> Mapping[Source, Verdict]:
         """What becomes of the uninitialized values read from each of these sources, where that shows."""
         checks = isinstance(self._done.machine.strong_loads, StaleLoads)  # they choose what strong loads return
@@ -109,6 +125,9 @@ class Rerun:
 
     def _verdict(self, perturbation: Perturbation, *, checks: bool = True) -> Verdict:
         again, done = self._begin(self._before.copy(), perturbation, checks), self._done
+        order = again.machine.events.find(HappensBefore)
+        if perturbation.raced is not None and order is not None:
+            perturbation.raced.global_warps, perturbation.raced.members = order.actors, order.members
         if again.run() not in ("ok", "findings"):
             return "used"
         if again.instructions != done.instructions or again.machine.printed != done.machine.printed:
@@ -130,6 +149,8 @@ def judge(rerun: Rerun) -> Status:
     verdicts: dict[Source, Verdict] = {}
     if findings.may_be_harmless and rerun.left_something and rerun.harmless():
         findings.make_harmless()
+    if findings.raced_lines and rerun.left_something:
+        findings.make_reads_harmless(rerun.dropped_reads(findings.raced_lines))
     sources = suspects.sources
     if findings.has_error("uninitialized-tensor"):
         sources -= {"tensor"}  # what depends on tensor memory may depend on that

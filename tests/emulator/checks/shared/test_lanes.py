@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptxgen.device import LaunchReport
-from tests.support.harness import codes, launch
+from tests.support.harness import codes, launch, poisoned
 
 SCHEDULES = ["eager", "late", "random"]
 #: The words of the room are zeroed and then known to all. %own is the word of a thread, %next that of its neighbor.
@@ -220,3 +220,99 @@ def test_a_race_names_the_bytes_that_both_access(schedule: Any) -> None:
     race = next(each for each in report.findings if each.code == "shared-race")
     assert "row[1]" in race.message, race.message
     assert "lock" not in race.message, race.message
+
+
+#: What cooperative groups do for a tile of two warps: one lane of each arrives, and its lanes get the result.
+HANDED_OVER = """
+    .shared .b32 count, data[2];
+    .reg .b32 %t, %lane, %warp, %found, %x, %at;
+    .reg .b64 %to;
+    .reg .pred %first, %last, %done, %p;
+    mov.u32 %t, %tid.x;
+    and.b32 %lane, %t, 31;
+    shr.u32 %warp, %t, 5;
+    setp.eq.u32 %first, %lane, 0;
+    setp.eq.u32 %p, %t, 0;
+    @%p st.shared.u32 [count], 0;
+    bar.sync 0;
+    shl.b32 %at, %warp, 2;
+    mov.u32 %x, data;
+    add.u32 %at, %at, %x;
+    mov.u32 %found, 0;
+    @%first st.shared.u32 [%at], %t;
+    bar.warp.sync -1;
+    @!%first bra JOIN;
+    atom.acq_rel.cta.shared.add.u32 %found, [count], 1;
+JOIN:
+    {between}
+    setp.ne.u32 %last, %found, 1;
+    @%last bra END;
+    and.b32 %x, %lane, 1;
+    shl.b32 %x, %x, 2;
+    mov.u32 %at, data;
+    add.u32 %x, %x, %at;
+    ld.shared.u32 %x, [%x];
+    mul.wide.u32 %to, %lane, 4;
+    add.u64 %to, %to, %out0;
+    st.global.u32 [%to], %x;
+END:
+    ret;
+"""
+SHUFFLE = "shfl.sync.idx.b32 %found, %found, 0, 31, -1;"
+VOTE = "setp.eq.u32 %done, %found, 1; vote.sync.any.pred %done, %done, -1; selp.u32 %found, 1, 0, %done;"
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("between", [SHUFFLE, VOTE], ids=["shuffle", "vote"])
+def test_the_result_of_an_acquire_handed_over(between: str, schedule: Any) -> None:
+    """NVIDIA's cooperative groups rely on it: advice, which says so."""
+    report, (out,) = launch(HANDED_OVER.format(between=between), [poisoned(32)], block=64, schedule=schedule)
+    assert (report.status, set(codes(report))) == ("ok", {"shared-race"}), report.summary()
+    assert all(each.severity == "advice" and "cooperative groups" in each.message for each in report.findings)
+    assert (out == np.resize([0, 32], 32)).all()
+    report, _ = launch(HANDED_OVER.format(between=between + "bar.warp.sync -1;"), [poisoned(32)], block=64)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+
+
+#: One lane waits for the flag of another warp, then all lanes load.
+ALONE = """
+    .shared .b32 flag, data;
+    .reg .b32 %t, %x;
+    .reg .b64 %to;
+    .reg .pred %first, %other, %done;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    setp.ge.u32 %other, %t, 32;
+    @%first st.shared.u32 [flag], 0;
+    bar.sync 0;
+    @%other bra OTHER;
+    @!%first bra JOIN;
+AGAIN:
+    ld.acquire.cta.shared.u32 %x, [flag];
+    setp.eq.u32 %done, %x, 1;
+    @!%done bra AGAIN;
+JOIN:
+    {between}
+    ld.shared.u32 %x, [data];
+    mul.wide.u32 %to, %t, 4;
+    add.u64 %to, %to, %out0;
+    st.global.u32 [%to], %x;
+    ret;
+OTHER:
+    setp.eq.u32 %first, %t, 32;
+    @%first st.shared.u32 [data], 5;
+    @%first st.release.cta.shared.u32 [flag], 1;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(
+    ("between", "wanted"),
+    [("", "error"), ("bar.warp.sync -1;", None), ("shfl.sync.idx.b32 %x, %x, 0, 31, -1;", "advice")],
+    ids=["nothing", "bar.warp.sync", "shuffle"],
+)
+def test_an_acquire_of_one_lane(between: str, wanted: str | None, schedule: Any) -> None:
+    report, _ = launch(ALONE.format(between=between), [poisoned(32)], block=64, schedule=schedule)
+    found = {each.severity for each in report.findings if each.code == "shared-race"}
+    assert found == ({wanted} if wanted is not None else set()), report.summary()
