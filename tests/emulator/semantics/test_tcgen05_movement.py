@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import Kernel
 from ptxgen.emulator import Emulator
-from tests.support.harness import codes, module
+from tests.support.harness import codes, launch, module
 from tests.support.tensor_kernel import BASE, SWIZZLE_CODES, SWIZZLES, TEXT, THREADS, commit
 from tests.support.tensor_layouts import BITS, Bench, codes_of, errors, values_of
 
@@ -458,3 +458,57 @@ def test_a_and_d_start_on_the_same_lane() -> None:
 def test_the_references_know_1_5() -> None:
     for type, code in (("e4m3", 0x3C), ("e5m2", 0x3E), ("e2m3", 0x0C), ("e3m2", 0x0E), ("e2m1", 0x3), ("bf16", 0x3FC0)):
         assert values_of(np.array([[code]], np.uint32), type)[0, 0] == 1.5
+
+
+ADDRESSES = """
+    .shared .align 4 .b32 slot;
+    .reg .b32 %t, %lane, %d, %taddr, %free, %count, %r0;
+    .reg .pred %first;
+    mov.u32 %t, %tid.x;
+    mov.u32 %count, 32;
+    setp.lt.u32 %first, %t, 32;
+    @%first tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+    bar.sync 0;
+    ld.shared.u32 %d, [slot];
+    and.b32 %lane, %t, 0x60;
+    shl.b32 %lane, %lane, 16;
+    add.u32 %taddr, %d, %lane;
+    {store}
+    mov.b32 %r0, %t;
+    tcgen05.st.sync.aligned.32x32b.x1.b32 [%taddr], {{%r0}};
+    tcgen05.wait::st.sync.aligned;
+    {load}
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r0}}, [%taddr];
+    tcgen05.wait::ld.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    mov.u32 %free, %d;
+    {free}
+    @%first tcgen05.dealloc.cta_group::1.sync.aligned.b32 %free, %count;
+    ret;
+"""
+#: `thread & 0x7f` where `& 0x60` is right: another lane of tensor memory from each thread.
+THREAD = "and.b32 %lane, %t, 0x7f; shl.b32 %lane, %lane, 16; add.u32 %taddr, %d, %lane;"
+RIGHT = "and.b32 %lane, %t, 0x60; shl.b32 %lane, %lane, 16; add.u32 %taddr, %d, %lane;"
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(
+    ("wrong", "opcode"),
+    [
+        ({"store": THREAD, "load": RIGHT}, "tcgen05.st"),
+        ({"load": THREAD}, "tcgen05.ld"),
+        ({"free": "and.b32 %lane, %t, 1; shl.b32 %lane, %lane, 16; add.u32 %free, %d, %lane;"}, "tcgen05.dealloc"),
+        ({"free": "and.b32 %lane, %t, 1; shl.b32 %count, %count, %lane;"}, "tcgen05.dealloc"),
+    ],
+    ids=["store", "load", "dealloc", "columns"],
+)
+def test_addresses_that_differ_in_the_warp(wrong: dict[str, str], opcode: str, schedule: Any) -> None:
+    text = {"store": "", "load": "", "free": ""}
+    report, _ = launch(ADDRESSES.format(**text), block=128, schedule=schedule)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+    report, _ = launch(ADDRESSES.format(**(text | wrong)), block=128, schedule=schedule)
+    assert codes(report) == ["divergent-tensor-address"], report.summary()
+    assert opcode in report.findings[0].instruction
+    assert report.findings[0].severity == "error"

@@ -183,6 +183,20 @@ TMEM_LANE_RIGHTS = _fault(
     twin="emulator/semantics/test_tcgen05.py::test_what_a_load_may_reach",
 )
 
+DIVERGENT_TENSOR_ADDRESS = _check(
+    code="divergent-tensor-address",
+    title="TMEM address differs in the warp",
+    section="9.7.16.8.1",
+    rule="All threads of a warp must give tcgen05.ld, st, alloc and dealloc the same address and the same number of "
+    "columns.",
+    why="It is one instruction for the warp: hardware takes the value of a thread of its choice. The lanes that each "
+    "thread gets follow from the shape of the instruction, not from its address.",
+    fix="compute the address from the number of the warp (thread & 0x60), not of the thread",
+    example="and.b32 %lane, %thread, 0x7f;      // fixed: 0x60\nshl.b32 %lane, %lane, 16;\nadd.u32 %taddr, %d, %lane;",
+    fires="emulator/semantics/test_tcgen05_movement.py::test_addresses_that_differ_in_the_warp",
+    twin="emulator/semantics/test_tcgen05_movement.py::test_addresses_that_differ_in_the_warp",
+)
+
 PAIR_NOT_STARTED = _check(
     code="pair-not-started",
     title="pair allocates before its peer has started",

@@ -14,7 +14,7 @@ from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
-from ptxgen.emulator.semantics.tcgen05.pairs import slots_of
+from ptxgen.emulator.semantics.tcgen05.pairs import require_one_value, slots_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tcgen05
@@ -36,6 +36,7 @@ def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> B
         machine = g.machine
         require_whole_warps(g, statement)
         places, wanted = g.full(destination(g)), g.full(columns(g))
+        require_one_value(g, wanted, "the number of columns", statement)
         passing = np.ones((g.size, 32), np.bool_)
         for warp in g.indices.tolist() if op.cta_group == 2 else ():
             slot = int(machine.cta_slot[warp])
@@ -98,6 +99,8 @@ def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) 
         machine = g.machine
         require_whole_warps(g, statement)
         places, wanted = g.full(address(g)), g.full(columns(g))
+        require_one_value(g, places, "the address", statement)
+        require_one_value(g, wanted, "the number of columns", statement)
         passing = np.ones((g.size, 32), np.bool_)
         for position, warp in enumerate(g.indices):
             warp = int(warp)

@@ -22,7 +22,7 @@ from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.elements import expanded
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, advise_version, shared_matrix
-from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, slots_of
+from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, require_one_value, slots_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.tensor_transfers import TensorLoad, TensorStore
@@ -134,6 +134,7 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
         machine = g.machine
         require_whole_warps(g, statement)
         places = g.full(address(g))
+        require_one_value(g, places, "the address", statement)
         for position, warp in enumerate(g.indices):
             warp = int(warp)
             active = g.active[position]
@@ -216,6 +217,7 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
         machine = g.machine
         require_whole_warps(g, statement)
         places = g.full(address(g))
+        require_one_value(g, places, "the address", statement)
         words = np.stack([g.full(source(g)).astype(np.uint32, copy=False) for source in sources], axis=-1)
         if op.unpack:
             words = np.stack([words & np.uint32(0xFFFF), words >> np.uint32(16)], axis=-1)

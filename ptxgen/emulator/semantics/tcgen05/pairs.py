@@ -6,6 +6,7 @@ PTX ISA 9.7.16.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import tcgen05
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 
@@ -56,3 +58,28 @@ def advise_one_lane(g: Group, addresses: NDArray[np.int64], statement: syntax.In
             summary=f"{lanes} lanes of a warp issue this operation on the same address",
             rule="Each lane issues an operation of its own",
         )
+
+
+def require_one_value(g: Group, values: NDArray[Any], what: str, statement: syntax.Instruction) -> None:
+    """Report operands, (warps, 32), that differ between the threads of a warp: it is one instruction for all of them.
+
+    `what` names the operand.
+    """
+    if not g.machine.findings.checks:
+        return
+    active = g.active
+    first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)
+    differs = (values != first) & active
+    if not differs.any():
+        return
+    position = int(differs.any(axis=1).argmax())
+    lane, findings = int(differs[position].argmax()), g.machine.findings
+    access = findings.access("accessor", statement, int(g.indices[position]), lanes=int(bits_of(differs[position])))
+    findings.report(
+        tcgen05.DIVERGENT_TENSOR_ADDRESS,
+        statement,
+        summary=f"{access} gives {what} {int(values[position, lane]):#x}, lane {int(active[position].argmax())} of the "
+        f"same warp {int(first[position, 0]):#x}",
+        rule="All threads of the warp must give the same value",
+        accesses=(access,),
+    )
