@@ -3,6 +3,8 @@
 Compilers let all warps load and one store where they hold the same, and threads behind the end of an array load its
 last element: such kernels work in place, race, and drop what the race leaves open. Nothing in the accesses tells them
 from kernels that use the value (`uninitialized.rerun`).
+
+A load whose registers nothing reads is not judged: compilers leave none, so its kernel is a sketch of another.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ class RacedReads:
         self._counts: dict[int, int] = {}
 
     def may_judge(self, load: Statement) -> bool:
-        """Whether a rerun can show that nothing depends on a load: not on one that polls a flag."""
-        return not self._flags.polls(load)
+        """Whether a rerun can show that nothing depends on a load: not on one that polls a flag, or has no use."""
+        return not self._flags.polls(load) and self._flags.is_used(load)
 
     def add(
         self,

@@ -40,6 +40,10 @@ _MANY = 1 << 22
 READS = ("load", "cp.async", "strong load", "use of a tensormap", "bulk copy", "tensor copy")
 
 
+#: What threads do that writes.
+STORES = ("store", "strong store", "atomic operation")
+
+
 def role_of(what: str) -> Role:
     """Whether an access reads only, or writes."""
     return "reader" if what in READS else "writer"
@@ -274,15 +278,17 @@ class GlobalEvents:
         kinds, plain = self.kind[events], (self.operation[events] == 0) & (self.clock[events] != PENDING)
         for kind in np.unique(kinds[plain]).tolist():
             chosen, (earlier, done) = plain & (kinds == kind), self._kinds[kind]
-            if what == "load" and role_of(done) == "writer":
+            if what == "load" and done in STORES:
                 self._raced.add(statement, "global", size, offsets[chosen], self.actor[events[chosen]], actors[chosen])
-            elif done == "load" and role_of(what) == "writer":
+            elif done == "load" and what in STORES:
                 self._raced.add(earlier, "global", size, offsets[chosen], actors[chosen], self.actor[events[chosen]])
 
     def _raced_load(self, event: int, what: str, statement: Statement) -> int | None:
         """The line of the weak load of a race with a store, if a rerun may judge it."""
         earlier, done = self.kind_of(event)
-        load = statement if what == "load" else earlier if done == "load" else None
+        load = statement if what == "load" and done in STORES else None
+        if done == "load" and what in STORES:
+            load = earlier
         return load.line if load is not None and self._raced.may_judge(load) else None
 
     def _race(self, warp: int, event: int, what: str, statement: Statement, *, equal: bool) -> tuple[Hashable, ...]:

@@ -65,6 +65,8 @@ class WeakFlags(Observer):
     def __init__(self, happens_before: HappensBefore) -> None:
         self._happens_before = happens_before
         self._program: Program | None = None
+        #: Of loads that have been asked for, whether anything reads what they write.
+        self._used: dict[Statement, bool] = {}
         #: By the place of each flag, the line that polls it.
         self._places: dict[Hashable, int] = {}
         self._passed: dict[tuple[int, int, int, int], _Passed] = {}
@@ -104,6 +106,20 @@ class WeakFlags(Observer):
     def polls(self, load: Statement) -> bool:
         """Whether a loop polls what an instruction loads."""
         return load in self._polled
+
+    def is_used(self, load: Statement) -> bool:
+        """Whether some instruction may read a register that a load writes."""
+        program = self._program
+        if program is None:
+            return True
+        if load not in self._used:
+            self._used[load] = any(
+                _reads_what(program, rank, index)
+                for rank, block in enumerate(program.blocks)
+                for index, operation in enumerate(block.operations)
+                if operation.statement is load
+            )
+        return self._used[load]
 
     def _takes(self, polls: Statement, sets: Statement | None) -> bool:
         """Whether a thread that polls a flag may set it afterwards: it is a lock."""
@@ -181,6 +197,24 @@ def _decides(polls: Operation, index: int, loop: Sequence[Block]) -> bool:
             decides = True
         held |= operation.writes
     return decides
+
+
+def _reads_what(program: Program, rank: int, index: int) -> bool:
+    """Whether any instruction may read what one of a block writes."""
+    todo = [(rank, index + 1, program.blocks[rank].operations[index].writes)]
+    seen = set(todo)
+    while todo:
+        rank, index, held = todo.pop()
+        for operation in program.blocks[rank].operations[index:]:
+            if held & (operation.reads | operation.guard_reads):
+                return True
+            if operation.guard is None:
+                held -= operation.writes
+        for next in program.successors[rank] if held else ():
+            if (state := (next, 0, held)) not in seen and next < len(program.blocks):
+                seen.add(state)
+                todo.append(state)
+    return False
 
 
 def _named(statement: Statement) -> str:
