@@ -436,7 +436,7 @@ class Emulator:
             accumulator_copies=program.accumulator_copies,
             register_count=initial_count(kernel.entry),
             reads_time=program.reads_time,
-            has_strong_loads=program.has_strong_loads,
+            has_strong_loads=program.has_strong_loads or program.polls_atomically,
             has_read_only_loads=program.has_read_only_loads,
             uses_reserved_shared=program.uses_reserved_shared,
             workspace=self._workspace.address if shape.cooperative and self._workspace is not None else 0,

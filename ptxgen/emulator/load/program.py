@@ -15,7 +15,7 @@ from ptxgen.collection import paused_collection
 from ptxgen.device import Kernel
 from ptxgen.emulator.checks.registry import Check, launches
 from ptxgen.emulator.load.calls import Callee, Calls, callees_first, reachable
-from ptxgen.emulator.load.flow import execution_order, joining
+from ptxgen.emulator.load.flow import execution_order, joining, shortest_cycle
 from ptxgen.emulator.load.image import Layout
 from ptxgen.emulator.load.names import Names
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
@@ -261,6 +261,15 @@ class Program:
             leaves = last is not None and last.guard is None and last.traits is not None and last.traits.terminator
             successors.append([rank for rank in (*block.targets, *[block.following] * (not leaves)) if rank in here])
         return successors
+
+    @cached_property
+    def polls_atomically(self) -> bool:
+        """Whether a loop has an atomic operation that gives back what it finds."""
+        return any(
+            bool(shortest_cycle(self.successors, rank))
+            for rank, block in enumerate(self.blocks)
+            if any(operation.statement.opcode.startswith("atom.") for operation in block.operations)
+        )
 
     def leads_to(self, rank: int, statement: syntax.Statement) -> bool:
         """Whether a path from the start of a block comes to a statement, within its function."""

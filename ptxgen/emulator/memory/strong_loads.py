@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -23,6 +23,14 @@ class StrongLoads:
         lane, (warps, 32).
         """
         return False
+
+    def poll(
+        self, access: MemoryAccess, found: NDArray[Any], again: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> NDArray[Any] | None:
+        """What the active lanes of an atomic operation that changes nothing find in place of `found`, where it may as
+        well come before the last change of the word; None: the same. `again` does the operation on other words.
+        """
+        return None
 
     def returned(self) -> list[StaleValue]:
         """The stale values that loads have returned, by line."""

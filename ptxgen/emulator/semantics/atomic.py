@@ -149,15 +149,21 @@ def change(
     data, offsets = places.data, places.offsets
     taking = turns(machine, int(g.active.sum()))
     access = MemoryAccess(g.indices, g.mask, part.space, places, size * count, statement, order)
-    machine.events.memory_updates(access, taking, returns=reads, uses=uses)
     words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)
     index = offsets[g.active] // size
+    older = None
+    if reads and count == 1 and size < 16:
+        older = machine.strong_loads.poll(
+            access, words[index], lambda old: operation(old, *(operand[:, 0] for operand in operands))
+        )
+    machine.events.memory_updates(access, taking, returns=reads, uses=uses)
     found = [
         apply(machine, words, index + i, taking, operation, associative, *(operand[:, i] for operand in operands))
         for i in range(count)
     ]
     machine.events.strong_stores_done(data, found[0] if count == 1 else None)
-    return np.stack(found, axis=1)
+    machine.effects += older is not None
+    return np.stack(found if older is None else [older], axis=1)
 
 
 @semantics(*get_args(_Atom | _Red))

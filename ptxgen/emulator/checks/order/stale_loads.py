@@ -2,10 +2,15 @@
 
 A load may read what was in a word before its last strong store, if that store does not precede the load in causality
 order (8.10.6), and neither the loading warp nor one whose read precedes the load has read the newer value (8.10.5,
-8.9.4). The schedule `late` has every warp read the stale value once for each such store, `random` some of them, and
-`eager` only that of a counter before its last increment. So a flag without its fence, which races with nothing where
-the data are volatile too, gives a wrong result; a loop that polls spins once more. Such a load acquires what was
-published with the value that it returns: a warp that waits for too few arrivals is not ordered after the last.
+8.9.4). So may an atomic operation that stores what it has found (add of 0, a compare-and-swap that fails or stores the
+same): it can come before that store in the modification order. A store of the value already there is a signal too, if
+it does not depend on that (exch, st): who reads the value may have read it before.
+
+The schedule `late` has every warp read the stale value once for each such store, `random` some of them, and `eager`
+only those before a store that releases or is made by one lane of each warp. So a flag without its fence, which races
+with nothing where the data are volatile too, gives a wrong result; a loop that polls spins once more. Such a load
+acquires what was published with the value that it returns: a warp that waits for too few arrivals is not ordered after
+the last.
 
 The same holds for the lanes of one warp, which bar.warp.sync and barriers order, and what `lane_accesses` takes for
 that besides.
@@ -20,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +46,9 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.strong_accesses import Published
 
 _MIXED = -1
-#: Opcodes of atomic operations that release, and of arrivals at counters.
+#: Opcodes of strong stores that release, and of those that signal also where they store the value already there.
 _RELEASES = re.compile(r"\.(release|acq_rel)\b")
-_ARRIVES = re.compile(r"^(atom|red)\..*\b(add|inc)\.[us](32|64)$")
+_SIGNALS = re.compile(r"^(st|atom)\b(?!.*\.(add|inc|dec|and|or|xor|min|max|cas)\.)")
 
 
 @dataclass(slots=True)
@@ -63,6 +68,8 @@ class Change:
     line: int
     #: Of an atomic operation by several lanes the turn from which on the others are those of the last warp.
     turn: int | None = None
+    #: The store does not depend on what it replaces: it is a signal, and a change, also where it stores the same.
+    signals: bool = False
 
 
 #: The bytes that vector accesses never tear.
@@ -121,6 +128,30 @@ class StaleLoads(StrongLoads):
                             value[position, older[1]] = old
         return replaced
 
+    def poll(
+        self, access: MemoryAccess, found: NDArray[Any], again: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> NDArray[Any] | None:
+        self.taken.clear()
+        if not self._changes or access.statement.line in self.polled or not _same(again(found), found):
+            return None
+        words = StrongWords.of(access)
+        if words is None or len(np.unique(words.places)) < len(words.places):
+            return None
+        older, replaced = found.copy(), False
+        for position, warp, own, lanes in words.by_warp():
+            for word, lane in zip(own, lanes, strict=True):
+                if not self.changed(word, access.size):
+                    continue
+                turn, before = int(words.lanes.searchsorted(32 * position + lane)), older.copy()
+                before[turn] = self._changes[word].old.view(found.dtype)[0]
+                if not _same(again(before)[turn : turn + 1], before[turn : turn + 1]):
+                    continue  # it would store something else
+                mask, offset = np.arange(32) == lane, int(access.places.offsets[position, lane])
+                line, data = access.statement.line, access.places.data
+                if self.load(warp, mask, word, data, offset, line, torn=False) is not None:
+                    older, replaced = before, True
+        return older if replaced else None
+
     def _stale_elements(self, count: int, parts: int) -> list[bool]:
         """Which elements of a vector are stale: with `random` some of its words of 8 bytes, else all.
 
@@ -156,12 +187,12 @@ class StaleLoads(StrongLoads):
     def follows(self, statement: Instruction, *, alone: bool) -> bool:
         """Whether loads may return what was there before a strong store; `alone`: it is by one lane of each warp.
 
-        With `eager` only arrivals at a counter, which release or are made alone, as those at histograms are not: who
-        waits for too few of them shows by the value before the last.
+        With `eager` only signals, which release or are made alone, as data and histograms are not: who waits for too
+        few of them, or for a value that was there before, shows by the value before the last.
         """
         if self._timeline.schedule != "eager":
             return True
-        return (alone or _RELEASES.search(statement.opcode) is not None) and bool(_ARRIVES.search(statement.opcode))
+        return alone or _RELEASES.search(statement.opcode) is not None
 
     def store(
         self,
@@ -174,6 +205,8 @@ class StaleLoads(StrongLoads):
         line: int,
         published: Published,
         turn: int | None,
+        *,
+        signals: bool = False,
     ) -> None:
         """Lanes of a warp are about to change a word by a strong store, or in a turn by an atomic operation: its bytes
         are at an offset. What is `published` with the word is what those before have.
@@ -183,7 +216,7 @@ class StaleLoads(StrongLoads):
         held, actor = self._held.get(word), self._happens_before.actor(warp)
         if held is None or (turn is not None and actor not in held[1].ordered):
             old = data[offset : offset + size].copy()
-            held = self._held[word] = offset, Change(old, old, published, {}, {}, line, turn)
+            held = self._held[word] = offset, Change(old, old, published, {}, {}, line, turn, signals)
         held[1].ordered.setdefault(actor, self._happens_before.clock(warp))
         held[1].lanes[actor] = int(self._lane_intervals[warp]), lanes
 
@@ -196,7 +229,7 @@ class StaleLoads(StrongLoads):
             if found is not None and made.turn is not None:
                 made.old = np.atleast_1d(found[made.turn]).view(np.uint8)
             before = self._changes.get(word)
-            if not np.array_equal(made.new, made.old):
+            if not np.array_equal(made.new, made.old) or made.signals:
                 self._changes[word] = made
             elif before is not None:
                 for actor, clock in made.ordered.items():
@@ -242,7 +275,7 @@ class StaleLoads(StrongLoads):
         may = timeline.schedule == "random" and not (torn and timeline.starves) and change.turn is None
         if ordered or (may and timeline.random.getrandbits(1)):
             return None
-        self._returned[line, change.line] += 1
+        self._returned[line, change.line] += not np.array_equal(change.old, change.new)
         if not torn and (lanes == alike).all():
             self.taken[warp, word] = change.published
         return change.old, lanes
@@ -273,6 +306,15 @@ class StaleLoads(StrongLoads):
             sequenced is not None
             and sequenced.has_observed(happens_before.epoch_of(actor), actor % happens_before.members, clock)
         )
+
+
+def signals(statement: Instruction) -> bool:
+    """Whether a strong store does not depend on what it replaces."""
+    return _SIGNALS.search(statement.opcode) is not None
+
+
+def _same(values: NDArray[Any], others: NDArray[Any]) -> bool:
+    return np.ascontiguousarray(values).tobytes() == np.ascontiguousarray(others).tobytes()
 
 
 def _parts(statement: Instruction, count: int, size: int) -> int:

@@ -235,7 +235,7 @@ class StrongAccesses(Observer):
         loads may return `stale` values.
         """
         seen, at = positions, words
-        if not writes and self.stale is not None and self.stale.taken:
+        if self.stale is not None and self.stale.taken:
             # What a load of a stale value has not seen would not be ordered before it by more fences.
             taken = self.stale.taken
             fresh = [

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.order.stale_loads import signals
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.strong_words import StrongWords
 from ptxgen.emulator.memory.located import MemoryAccess
@@ -67,7 +68,18 @@ class StrongInstructions(Observer):
                     alike = active[position] & (places.offsets[position] == offset)
                     turn = int(words.lanes.searchsorted(32 * position + lane)) if atomic else None
                     published = strong.published(word)
-                    stale.store(warp, alike, word, places.data, offset, size, statement.line, published, turn)
+                    stale.store(
+                        warp,
+                        alike,
+                        word,
+                        places.data,
+                        offset,
+                        size,
+                        statement.line,
+                        published,
+                        turn,
+                        signals=signals(statement),
+                    )
             strong.access(warp, own, order, active[position], bits[position], reads=reads, writes=True)
 
     def strong_stores_done(self, data: NDArray[np.uint8], found: NDArray[Any] | None) -> None:
