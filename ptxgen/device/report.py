@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -10,6 +11,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from ptxgen.device.accept import Accept
+from ptxgen.device.compilers import Compiler
 from ptxgen.names import readable, shown_name
 
 Severity = Literal["error", "advice"]
@@ -226,7 +228,7 @@ class LaunchReport:
     `instructions` counts executed warp-instructions (0 on a GPU, which does not count them), `seconds` is the
     time that execution took: on the device for a GPU, of the emulation for the emulator. If results are wrong under
     `late` or `random` alone, look at `stale_values` first: fences may be missing there. `unused_accepts` are entries of
-    the accepted findings for this kernel that have not come up.
+    the accepted findings for this kernel that have not come up. `compiler`: who wrote the module, if known.
     """
 
     status: Status
@@ -241,6 +243,13 @@ class LaunchReport:
     explored: str = ""
     #: What was not checked, or not reported, in words; empty if all was.
     gaps: list[str] = field(default_factory=list)
+    compiler: Compiler | None = None
+
+    @property
+    def compiler_made(self) -> list[Finding]:
+        """Advice that the compiler of the module causes by the code that it always emits."""
+        accepts = self.compiler.accepts if self.compiler is not None else {}
+        return [each for each in self.findings if each.severity == "advice" and each.code in accepts]
 
     @property
     def all_findings(self) -> list[Finding]:
@@ -284,7 +293,7 @@ class LaunchReport:
     def summary(self, *, consequences: bool = False) -> str:
         """One line on the outcome, each finding below it, and one on stale values where they may be in results.
 
-        With `consequences`, those of each finding follow it.
+        With `consequences`, those of each finding follow it; without, the advice that a compiler causes is one line.
         """
         what = " on ".join(part for part in (shown_name(self.kernel), self.device) if part)
         facts = [f"{self.seconds * 1e3:.3f} ms"]
@@ -296,10 +305,17 @@ class LaunchReport:
                 facts.append(f"{count} {severity if count == 1 else plural}")
         head = f"{what + ': ' if what else ''}{self.status} ({', '.join(facts)})"
         lines = [head, *([f"explored: {self.explored}"] if self.explored else [])]
+        folded = [] if consequences else self.compiler_made
         for finding in self.findings:
+            if any(finding is each for each in folded):
+                continue
             lines.append(str(finding))
             if consequences:
                 lines += [f"    + {line}" for each in finding.consequences for line in str(each).splitlines()]
+        if folded and self.compiler is not None:
+            counts = Counter(each.code for each in folded)
+            kinds = ", ".join(f"{code}{f' {count} times' if count > 1 else ''}" for code, count in counts.items())
+            lines.append(f"advice that {self.compiler.name} causes by the code that it always emits: {kinds}")
         if self.stale_values and self.status in ("ok", "findings"):  # else there are no results
             lines.append(self.stale_values_text)
         lines += [f"accepted, but not found any more: {each}" for each in self.unused_accepts]

@@ -35,6 +35,7 @@ from ptxgen.device import (
     pack_arguments,
     read_accepts,
 )
+from ptxgen.device.compilers import compiler_of
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.observers import checks_of, watchers
 from ptxgen.emulator.checks.registry import launches
@@ -521,6 +522,7 @@ class Emulator:
             stale_values=machine.strong_loads.returned(),
             unused_accepts=machine.findings.unused_accepts if status in ("ok", "findings") else [],
             gaps=list(machine.findings.gaps),
+            compiler=compiler_of(launch.kernel.text) if findings else None,
         )
 
     def _print(self, text: str) -> None:
