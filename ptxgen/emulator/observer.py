@@ -311,6 +311,11 @@ class Observer:
     ) -> None:
         """A warp's tensor copy, or its prefetch, reads its map, these bytes, at an address in global memory."""
 
+    def constant_tensormap_used(
+        self, warp: int, data: bytes, statement: Instruction, *, prefetches: bool = False
+    ) -> None:
+        """The same of a map among the parameters of the kernel."""
+
     def heap_grows(self, bytes: int) -> None:
         """Global memory is so large from now on."""
 

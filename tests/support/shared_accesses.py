@@ -10,6 +10,7 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.weak_flags import WeakFlags
+from ptxgen.emulator.checks.raced_reads import RacedReads
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import WARP, AsyncWork
@@ -21,7 +22,9 @@ def shared_accesses(findings: Findings) -> tuple[HappensBefore, SharedAccesses]:
     lanes = LaneAccesses(order, 1, 4096, findings)
     order.attach(lanes)
     waits, flags = StaleWaits(order, MbarrierOrder(order), [{}]), WeakFlags(order)
-    return order, SharedAccesses(order, waits, lanes, ByBarriers(order), CasLoops(), flags, 1, 4096, findings)
+    return order, SharedAccesses(
+        order, waits, lanes, ByBarriers(order), CasLoops(), flags, RacedReads(flags), 1, 4096, findings
+    )
 
 
 def issue(order: HappensBefore, what: str, statement: Statement) -> AsyncOperation:

@@ -11,6 +11,7 @@ from ptxgen.emulator.checks.global_memory.events import GlobalEvents
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.lanes import LaneOrder
 from ptxgen.emulator.checks.global_memory.read_only import ReadOnlyLoads
+from ptxgen.emulator.checks.global_memory.store_extents import StoreExtents
 from ptxgen.emulator.checks.global_memory.tensormap_uses import TensormapUses
 from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
 from ptxgen.emulator.checks.lane_stores import LaneStores
@@ -97,6 +98,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         TensorOrder(order, wait_clocks, tensor_fences),
         tensormaps,
         TensormapUses(order, findings),
+        StoreExtents(findings),
         grids,
         copies,
         LaunchControl(order, findings),

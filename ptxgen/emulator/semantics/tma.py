@@ -76,7 +76,9 @@ def tensormap_at(
         offset = address - PARAM_WINDOW
         if offset + 128 > len(machine.parameters) - 64:
             raise MemoryFault(OUT_OF_BOUNDS, f"the tensormap at byte {offset} lies outside the kernel's parameters")
-        return decode(machine.parameters[offset : offset + 128].tobytes())
+        data = machine.parameters[offset : offset + 128].tobytes()
+        machine.events.constant_tensormap_used(warp, data, statement, prefetches=prefetches)
+        return decode(data)
     machine.memory.require_mapped(np.array([address - HEAP_BASE, address - HEAP_BASE + 127]), "the tensormap")
     data = machine.memory.view(address, 128).tobytes()
     machine.events.tensormap_used(warp, address, data, statement, prefetches=prefetches)

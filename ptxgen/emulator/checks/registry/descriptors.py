@@ -95,6 +95,23 @@ ILLEGAL_TENSORMAP = _check(
     twin="emulator/semantics/test_tma.py::test_columns_of_pixels",
 )
 
+TENSOR_STORE_TAIL = _check(
+    code="tensor-store-tail",
+    title="tensor store writes behind its rows",
+    severity="advice",
+    section="9.7.9.25.5.3",
+    rule="The bytes of a row of a tensor that a copy stores to, or reduces into, should be a multiple of 16.",
+    why="A store writes whole units of 16 bytes: where a row ends inside one, up to 15 bytes behind it are "
+    "overwritten, or combined, too (ptxgen explain facts tma-store-units; measured on an H200). It is advice, since "
+    "they may be padding.",
+    fix="keep the bytes of a row a multiple of 16, leave padding behind each row, or store the last columns by "
+    "st.global",
+    example="// a tensormap of 60 bf16 elements in rows of 128 bytes; fixed: 64, or padding of 8 bytes\n"
+    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {0, 0}], [tile];",
+    fires="emulator/checks/global_memory/test_copies.py::test_tensor_stores_write_whole_units",
+    twin="emulator/checks/global_memory/test_copies.py::test_tensor_stores_write_whole_units",
+)
+
 TENSORMAP_RANK = _check(
     code="tensormap-rank",
     title="wrong tensormap rank",

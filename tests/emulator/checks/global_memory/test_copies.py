@@ -16,7 +16,8 @@ from ptxgen.emulator.checks.global_memory.events import GlobalEvents
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.order.weak_flags import WeakFlags
-from tests.support.harness import launch, module
+from ptxgen.emulator.checks.raced_reads import RacedReads
+from tests.support.harness import codes, launch, module
 
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 #: 256 bytes at `in1`, a word for each of 64 threads; `buffer` is full and shown to the async proxy, `landing` free.
@@ -256,7 +257,8 @@ def test_forgotten_events_stay_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     assert errors(run(turns)) == set()
     assert errors(run(turns + OTHER + GET)) == RACE
     order, findings = HappensBefore(1, 2, 1, Findings()), Findings()
-    events = GlobalEvents(order, np.zeros(2, np.int64), 4096, CasLoops(), WeakFlags(order), findings)
+    flags = WeakFlags(order)
+    events = GlobalEvents(order, np.zeros(2, np.int64), 4096, CasLoops(), flags, RacedReads(flags), findings)
     statement = next(iter(ptxgen.parse(module("ret;")).statements()))
     old = events.stamp(events.of_copy(0, PENDING, statement, "bulk store"))
     fresh = [events.stamp(events.of_copy(1, PENDING, statement, "bulk store")) for _ in range(12)]
@@ -333,3 +335,41 @@ def test_two_stores_of_the_same_bytes(schedule: Any) -> None:
         assert all(
             ("Both store the same bytes" in each.message) == (each.severity == "advice") for each in report.findings
         )
+
+
+TENSOR_STORE = """
+    .shared .align 128 .b8 tile[1024];
+    .reg .b64 %map;
+    .reg .b32 %t, %at;
+    .reg .pred %first;
+    mov.u32 %t, %tid.x;
+    shl.b32 %at, %t, 5;
+    mov.b64 %map, in0;
+    cvta.param.u64 %map, %map;
+    mov.u32 %t, tile;
+    add.u32 %at, %at, %t;
+    st.shared.v4.b32 [%at], {1, 1, 1, 1};
+    st.shared.v4.b32 [%at+16], {1, 1, 1, 1};
+    fence.proxy.async.shared::cta;
+    bar.warp.sync -1;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    @%first cp.OPERATION.2d.global.shared::cta.HOW.bulk_group [%map, {0, 0}], [tile];
+    @%first cp.async.bulk.commit_group;
+    @%first cp.async.bulk.wait_group 0;
+    ret;
+"""
+STORES = [("async.bulk.tensor", "tile"), ("reduce.async.bulk.tensor", "add.tile")]
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("columns", [64, 60, 57])
+@pytest.mark.parametrize(("operation", "how"), STORES, ids=["store", "reduction"])
+def test_tensor_stores_write_whole_units(operation: str, how: str, columns: int, schedule: Any) -> None:
+    device = Emulator(schedule=schedule)
+    matrix = device.array(np.zeros((8, 64), np.uint16))
+    tensor = TensorMap.tiled("bf16", matrix.address, (columns, 8), (128,), (64, 8))
+    text = TENSOR_STORE.replace("OPERATION", operation).replace("HOW", how)
+    report, _ = launch(text, inputs=[tensor.encode()], device=device)
+    assert (report.status, codes(report)) == ("ok", [] if columns == 64 else ["tensor-store-tail"]), report.summary()
+    assert columns == 64 or f"{16 - columns * 2 % 16} bytes behind each row" in report.findings[0].message

@@ -112,7 +112,10 @@ def test_shared_memory(use: str, harmless: bool, schedule: Any) -> None:
     )
     after = "bar.sync 0; ld.shared.u32 %y, [%at]; @%p st.global.u32 [%to], %y; ret;"
     report, (found, _) = launch(
-        HEAD + body + use + after, [np.arange(32, dtype=np.uint32), poisoned(64)], block=64, schedule=schedule
+        (HEAD + body + use + after).replace("; ", ";\n"),
+        [np.arange(32, dtype=np.uint32), poisoned(64)],
+        block=64,
+        schedule=schedule,
     )
     assert set(codes(report)) == {"shared-race"}, report.summary()
     assert (errors(report) == []) == harmless, report.summary()
