@@ -14,6 +14,8 @@ from ptxgen.emulator.schedule.watchdog import Progress
 
 #: Blocks of instructions that one launch may run: programs have `--timeout` against those that do not end.
 _MOST_STEPS = 1_000_000_000
+#: CTAs that are emulated together, whatever the program is told: one call of NumPy serves all that are at one place.
+_RESIDENT = 32
 #: The CUresult after a fault, by the code of the finding that ended the launch.
 _FAULTS = {
     "out-of-bounds": protocol.Status.ILLEGAL_ADDRESS,
@@ -31,13 +33,14 @@ class ProgramDevice(Emulator):
             options.target,
             options.schedule,
             options.seed,
-            multiprocessors=options.multiprocessors,
+            multiprocessors=max(options.multiprocessors, _RESIDENT),
             max_steps=_MOST_STEPS,
             advice=options.advice,
             accept=options.accept,
             heartbeat=self._beat,
         )
         self.memory = memory
+        self.told_multiprocessors = options.multiprocessors
         self.printed: list[str] = []
         self.notify: list[Progress] = []
         self._loaded: Loaded | None = None

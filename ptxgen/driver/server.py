@@ -283,6 +283,15 @@ class Server:
             address, size = rest.split()
             where = self.memory.describe(int(address, 16))
             self.results.note(f"a copy or fill of {size} bytes at {address} exceeds its allocation: {where}")
+        elif word == "invalid-launch":
+            name, _, shape = rest.partition(" ")
+            self.results.note(f"launch of {short_name(name)} refused: no GPU takes {shape}")
+        elif word == "shared-opt-in":
+            name, asked, most = rest.split()
+            self.results.note(
+                f"launch of {short_name(name)} refused: {asked} bytes of dynamic shared memory, but without "
+                f"cudaFuncAttributeMaxDynamicSharedMemorySize at most {most} are allowed"
+            )
         elif word == "unpatched-runtime":
             self.results.note(
                 f"{Path(rest).name} has a copy of NVIDIA's runtime without symbols, which cannot be replaced; link it "

@@ -241,6 +241,8 @@ class Emulator:
         self.observers = tuple(observers)
         self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
         self.multiprocessors = multiprocessors or limits.multiprocessors(target)
+        #: The most multiprocessors that kernels are told of in %nsmid; None for as many as run CTAs.
+        self.told_multiprocessors: int | None = None
         self.memory = GlobalMemory(int(memory_bytes))
         #: What barriers of grids count in, at %envreg1 and %envreg2.
         self._workspace: DeviceArray | None = None
@@ -421,9 +423,10 @@ class Emulator:
         target = parse_target(kernel.module.target or self.target)
         program = Program.of(kernel, self._hardware(kernel), divided=explored)
         image = self._load(kernel)
+        slots = self._slots(shape, program.variables.shared_end)
         config = MachineConfig(
             shape=shape,
-            slots=self._slots(shape, program.variables.shared_end),
+            slots=slots,
             target=target,
             entry=kernel.entry.name,
             parameters=parameters,
@@ -440,6 +443,7 @@ class Emulator:
             has_strong_loads=program.has_strong_loads or program.polls_atomically,
             has_read_only_loads=program.has_read_only_loads,
             uses_reserved_shared=program.uses_reserved_shared,
+            multiprocessors=min(self.told_multiprocessors or slots, slots),
             workspace=self._workspace.address if shape.cooperative and self._workspace is not None else 0,
         )
         self._require_memory(config)

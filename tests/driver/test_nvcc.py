@@ -40,7 +40,7 @@ def test_the_shared_runtime(capfd: pytest.CaptureFixture[str], tmp_path: Path) -
     assert "version information" not in ran.said
 
 
-@pytest.mark.parametrize("what", ["no-race", "streams", "graphs", "managed", "cooperative", "clusters"])
+@pytest.mark.parametrize("what", ["no-race", "streams", "graphs", "managed", "sms", "cooperative", "clusters"])
 def test_programs_that_pass(capfd: pytest.CaptureFixture[str], program: Path, what: str) -> None:
     ran = execute(capfd, [program, what])
     if "no cooperative groups" in ran.output:
@@ -89,6 +89,12 @@ def test_calls_that_fail(capfd: pytest.CaptureFixture[str], program: Path) -> No
     assert ran.output.splitlines()[0] == "cudaErrorInvalidValue"
     assert "a copy or fill of 32 bytes" in ran.said
     assert "allocation 1, 16 bytes" in ran.said
+    ran = execute(capfd, [program, "launches"])
+    expected = "cudaErrorInvalidConfiguration, cudaErrorInvalidValue, cudaSuccess, cudaSuccess"
+    assert ran.output.splitlines()[0] == expected
+    assert "no GPU takes grid (1, 1, 1), block (2048, 1, 1)" in ran.said
+    assert "at most 49152 are allowed" in ran.said
+    assert len(ran.launches) == 1
     ran = execute(capfd, [program, "textures"])
     assert ran.output.splitlines()[0] == "cudaErrorNotSupported"
     assert "cudaMallocArray, which the emulated driver does not support" in ran.said

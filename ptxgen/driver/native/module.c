@@ -386,7 +386,33 @@ Result prepare_launch(struct Function *function, struct Extent3 grid, struct Ext
     return SUCCESS;
 }
 
+bool is_valid_shape(struct Extent3 grid, struct Extent3 block) {
+    u64 threads = (u64)block.x * block.y * block.z;
+    return grid.x && grid.y && grid.z && grid.x < 1u << 31 && grid.y < 1 << 16 && grid.z < 1 << 16 && threads &&
+           threads <= 1024 && block.x <= 1024 && block.y <= 1024 && block.z <= 64;
+}
+
+/* What the driver refuses at once: a shape that no GPU takes, and more shared memory than the kernel has opted in to. */
+static bool is_refused(const struct Function *function, const struct LaunchShape *shape) {
+    if (!is_valid_shape(shape->grid, shape->block)) {
+        note("invalid-launch %s grid (%u, %u, %u), block (%u, %u, %u)", function->name, shape->grid.x, shape->grid.y,
+             shape->grid.z, shape->block.x, shape->block.y, shape->block.z);
+        return true;
+    }
+    u32 fixed = (u32)function->attributes[1], opted_in = (u32)function->attributes[8];
+    enum { WITHOUT_OPTING_IN = 48 * 1024 };
+    u32 most = opted_in > WITHOUT_OPTING_IN ? opted_in : fixed < WITHOUT_OPTING_IN ? WITHOUT_OPTING_IN - fixed : 0;
+    if (!shape->shared_bytes || shape->shared_bytes <= most)
+        return false;
+    note("shared-opt-in %s %u %u", function->name, shape->shared_bytes, most);
+    return true;
+}
+
 static Result issue(struct Stream *stream, struct Operation *operation) {
+    if (is_refused(operation->kernel.function, &operation->kernel.shape)) {
+        free(operation->kernel.parameters);
+        return INVALID_VALUE;
+    }
     operation->kernel.shape.stream = stream_number(stream);
     bool captured = capture_of(stream) != NULL;
     Result result = submit(stream, operation);

@@ -242,7 +242,9 @@ static Result launch(const void *host, struct Extent3 grid, struct Extent3 block
     struct LaunchAttribute attribute = {.id = 2, .value.flag = cooperative};
     struct DriverLaunch asked = {grid.x, grid.y, grid.z, block.x, block.y, block.z, (u32)shared_bytes, stream,
                                  &attribute, 1};
-    return launch_with_attributes(&asked, function, parameters, NULL);
+    result = launch_with_attributes(&asked, function, parameters, NULL);
+    enum { INVALID_CONFIGURATION = 9 }; /* of the runtime alone */
+    return result == INVALID_VALUE && !is_valid_shape(grid, block) ? INVALID_CONFIGURATION : result;
 }
 
 API Result cudaLaunchKernel(const void *host, struct Extent3 grid, struct Extent3 block, void **parameters,

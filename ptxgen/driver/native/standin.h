@@ -218,6 +218,7 @@ struct Function {
     struct Function *next;
 };
 bool is_function(const void *handle);
+bool is_valid_shape(struct Extent3 grid, struct Extent3 block);
 Result load_module(const void *image, struct Module **made);
 Result find_function(struct Module *module, const char *name, struct Function **found);
 Result find_variable(struct Module *module, const char *name, u64 *address, size_t *bytes);

@@ -140,7 +140,9 @@ class Machine:
         self.cta = np.zeros((self.warps, 3), np.uint32)
         self.cta_number = np.full(self.slots, -1, np.int64)
         self._shared_addresses: dict[tuple[int, np.dtype[Any]], NDArray[Any]] = {}
-        self.special = special_registers(shape, self.clusters, self.cta, self.shared.size, config.workspace, timeline)
+        self.special = special_registers(
+            shape, self.clusters, self.cta, self.shared.size, config.workspace, config.multiprocessors, timeline
+        )
         for register in config.registers:
             shape_of = (self.warps, 32, 2) if register.bits == 128 else (self.warps, 32)
             self.add_register(np.zeros(shape_of, register.dtype))

@@ -46,6 +46,7 @@ def special_registers(
     cta: NDArray[np.uint32],
     shared_size: int,
     workspace: int,
+    multiprocessors: int,
     timeline: Timeline,
 ) -> dict[str, Read]:
     """How each special register is read: (warps, 32), or what broadcasts to it.
@@ -92,12 +93,12 @@ def special_registers(
     }
     for name, value in fixed.items():
         table[name] = lambda g, value=value: value
-    for name, value in (("%warpid", warp), ("%smid", slot), ("%cluster_ctarank", rank)):
+    for name, value in (("%warpid", warp), ("%smid", slot % np.uint32(multiprocessors)), ("%cluster_ctarank", rank)):
         table[name] = lambda g, value=value: value[g.warps]
     whole = -(-shared_size // 128) * 128  # allocated in units of 128 bytes
     for name, number in (
         ("%nwarpid", 64),
-        ("%nsmid", len(cluster.slot_rank)),
+        ("%nsmid", multiprocessors),
         ("%cluster_nctarank", cluster.size),
         ("%gridid", 1),
         ("%dynamic_smem_size", shape.shared_bytes),

@@ -347,6 +347,30 @@ static int read_early(bool wait) {
   return right;
 }
 
+__global__ void count_multiprocessors(int *used, int *wrong) {
+  unsigned id, count;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+  asm volatile("mov.u32 %0, %%nsmid;" : "=r"(count));
+  atomicAdd(used + id, 1);
+  if (id >= count)
+    *wrong = 1;
+}
+
+static int multiprocessors() {
+  int count, *used, *wrong, h[64] = {}, sum = 0;
+  CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0));
+  CHECK(cudaMalloc(&used, count * sizeof(int)));
+  CHECK(cudaMalloc(&wrong, sizeof(int)));
+  CHECK(cudaMemset(used, 0, count * sizeof(int)));
+  CHECK(cudaMemset(wrong, 0, sizeof(int)));
+  count_multiprocessors<<<100, 1>>>(used, wrong);
+  CHECK(cudaMemcpy(h, used, count * sizeof(int), cudaMemcpyDeviceToHost));
+  for (int i = 0; i < count; i++)
+    sum += h[i];
+  CHECK(cudaMemcpy(h, wrong, sizeof(int), cudaMemcpyDeviceToHost));
+  return sum == 100 && !h[0];
+}
+
 __global__ void store_index(int *x) { x[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }
 
 static int repeated() {
@@ -364,6 +388,26 @@ static int repeated() {
   for (int i = 0; i < 64; i++)
     right &= h[i] == i;
   return right;
+}
+
+__global__ void dynamic(int *x) {
+  extern __shared__ int tile[];
+  tile[threadIdx.x] = threadIdx.x;
+  x[threadIdx.x] = tile[threadIdx.x];
+}
+
+static int bad_launches() {
+  int *d;
+  CHECK(cudaMalloc(&d, 32 * sizeof(int)));
+  add_one<<<1, 2048>>>(d, 32);
+  printf("%s, ", cudaGetErrorName(cudaGetLastError()));
+  dynamic<<<1, 32, 100 << 10>>>(d);
+  printf("%s, ", cudaGetErrorName(cudaGetLastError()));
+  CHECK(cudaFuncSetAttribute(dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
+  dynamic<<<1, 32, 100 << 10>>>(d);
+  printf("%s, ", cudaGetErrorName(cudaGetLastError()));
+  printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+  return 1;
 }
 
 static int textures() {
@@ -402,6 +446,8 @@ int main(int count, char **words) {
               : is("read")        ? read_early(true)
               : is("read-early")  ? read_early(false)
               : is("repeated")    ? repeated()
+              : is("sms")         ? multiprocessors()
+              : is("launches")    ? bad_launches()
               : is("textures")    ? textures()
               : is("trapped")     ? trapped()
                                   : 0;
