@@ -11,6 +11,7 @@ from ptxgen.driver.protocol import LaunchRequest, RefusedError
 from ptxgen.emulator.device import Emulator
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.schedule.watchdog import Progress
+from ptxgen.instr.model.targets import Target
 
 #: Blocks of instructions that one launch may run: programs have `--timeout` against those that do not end.
 _MOST_STEPS = 1_000_000_000
@@ -73,6 +74,10 @@ class ProgramDevice(Emulator):
             elif "shared memory" in str(error):
                 status = protocol.Status.INVALID_VALUE
             raise RefusedError(status, str(error)) from None
+
+    def hardware(self, kernel: Kernel) -> Target:
+        """The architecture that executes a kernel."""
+        return self._hardware(kernel)
 
     def take_printed(self) -> str:
         """What kernels have printed since the last call."""

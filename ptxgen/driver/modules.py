@@ -18,7 +18,7 @@ from ptxgen.emulator.load.image import Image, Layout
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
-from ptxgen.instr.model.targets import parse_target
+from ptxgen.instr.model.targets import Target
 
 if TYPE_CHECKING:
     from ptxgen.driver.memory import SharedMemory
@@ -44,20 +44,19 @@ class Loaded:
     number: int
     kernels: dict[str, Kernel]
     module: syntax.Module
-    target: str
     memory: SharedMemory
     _image: Image | None = None
     #: Where constant variables lie in the heap, once the program has asked for one: (address, bytes).
     _constants: tuple[int, int] | None = None
 
     @classmethod
-    def of(cls, number: int, text: str, target: str, memory: SharedMemory) -> Loaded:
+    def of(cls, number: int, text: str, memory: SharedMemory) -> Loaded:
         """A module with this PTX. Raises RefusedError."""
         try:
             module, kernels = _parsed(text)
         except syntax.PtxSyntaxError as error:
             raise RefusedError(Status.INVALID_PTX, f"the PTX of a module cannot be read: {error}") from None
-        return cls(number, kernels, module, module.target or target, memory)
+        return cls(number, kernels, module, memory)
 
     @property
     def layout(self) -> Layout:
@@ -108,6 +107,7 @@ class Function:
     number: int
     loaded: Loaded
     kernel: Kernel
+    hardware: Target
     parameter_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -147,7 +147,7 @@ class Function:
 
     def _static_shared(self) -> int:
         """Bytes of shared memory that the kernel declares."""
-        program = Program.of(self.kernel, parse_target(self.loaded.target))
+        program = Program.of(self.kernel, self.hardware)
         return max(program.variables.shared_end - RESERVED_BYTES, 0)
 
     def arguments(self, parameters: bytes) -> list[bytes]:

@@ -165,7 +165,7 @@ class Server:
     def _load(self, data: bytes, process: int) -> bytes:
         text = images.ptx_of(data, self._image_device, self.folders)
         self._numbers += 1
-        self._modules[self._numbers] = Loaded.of(self._numbers, text, self.options.target, self.memory)
+        self._modules[self._numbers] = Loaded.of(self._numbers, text, self.memory)
         return protocol.NUMBER.pack(self._numbers)
 
     def _unload(self, data: bytes, process: int) -> bytes:
@@ -187,7 +187,7 @@ class Server:
         kernel = module.kernels.get(name)
         if kernel is None:
             raise RefusedError(Status.NOT_FOUND)
-        function = Function(len(self._functions), module, kernel)
+        function = Function(len(self._functions), module, kernel, self.device.hardware(kernel))
         self._functions.append(function)
         return function.answer(self._image_device.capability)
 

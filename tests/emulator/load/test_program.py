@@ -50,9 +50,9 @@ def test_schedules_share_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
         recognized.append(id(statement))
         return recognize(statement, scope)
 
-    def built(self: Program, *arguments: Any) -> None:
+    def built(self: Program, *arguments: Any, **options: Any) -> None:
         made.append(self)
-        init(self, *arguments)
+        init(self, *arguments, **options)
 
     monkeypatch.setattr(analyze, "recognize", counted)
     monkeypatch.setattr(Program, "__init__", built)
