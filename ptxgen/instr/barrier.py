@@ -10,6 +10,7 @@ from typing import Any, Literal
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import predicate, register, source
 from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.instr.warp import NO_OVERLAP
 from ptxgen.syntax import Expression, Immediate
 
 _CTA = {"cta": Availability("7.8", ALL)}
@@ -208,5 +209,8 @@ class bar_warp_sync(
 ):
     """Wait until all threads of the warp in `mask` are here; what they wrote before, they see of each other after."""
 
-    syntax = "bar.warp.sync mask"
+    syntax = "bar.warp.sync{.no_membermask_overlap} mask"
     mask: OperandLike = source("u32")
+    _: KW_ONLY
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP

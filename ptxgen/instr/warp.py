@@ -11,6 +11,9 @@ from ptxgen.instr.model.form import Instruction, OperandLike
 from ptxgen.instr.model.operands import predicate, register, source
 from ptxgen.instr.model.targets import ALL, Availability
 
+#: A promise about the masks of threads that wait at the same time; in no manual. ptxas 13.5.37 takes it in every place
+#: of these instructions, but not of elect.sync, on all targets, and names the PTX version (measured, 2026-11-27).
+NO_OVERLAP = {"no_membermask_overlap": Availability("8.4", ALL)}
 #: Since when, and where, the forms without .sync are gone.
 _GONE = Availability("6.4", "sm_70+")
 
@@ -18,7 +21,7 @@ _GONE = Availability("6.4", "sm_70+")
 class shfl(Instruction, section="9.7.9.6", ptx="6.0", targets="sm_30+", issued_by="warp"):
     """d = a of another lane, chosen by `mode` and b within the segments that c describes; p = whether there is one."""
 
-    syntax = "shfl.sync.mode.b32 d{|p}, a, b, c, mask"
+    syntax = "shfl.sync{.no_membermask_overlap}.mode.b32 d{|p}, a, b, c, mask"
     d: OperandLike = register("b32")
     a: OperandLike = source("b32")
     b: OperandLike = source("b32")
@@ -27,6 +30,8 @@ class shfl(Instruction, section="9.7.9.6", ptx="6.0", targets="sm_30+", issued_b
     p: OperandLike = predicate(sink=True, default=None)
     _: KW_ONLY
     mode: Literal["up", "down", "bfly", "idx"]
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP
 
 
 class shfl_without_sync(
@@ -47,21 +52,26 @@ class shfl_without_sync(
 class vote(Instruction, section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_by="warp"):
     """d = whether a is true in all threads of `mask`, in any, or the same in all (`uni`)."""
 
-    syntax = "vote.sync.mode.pred d, a, mask"
+    syntax = "vote.sync{.no_membermask_overlap}.mode.pred d, a, mask"
     d: OperandLike = predicate()
     a: OperandLike = predicate(negatable=True, immediate=True)
     mask: OperandLike = source("u32")
     _: KW_ONLY
     mode: Literal["all", "any", "uni"]
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP
 
 
 class vote_ballot(Instruction, opcode="vote", section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_by="warp"):
     """d = the mask of the threads of `mask` in which a is true."""
 
-    syntax = "vote.sync.ballot.b32 d, a, mask"
+    syntax = "vote.sync{.no_membermask_overlap}.ballot.b32 d, a, mask"
     d: OperandLike = register("b32")
     a: OperandLike = predicate(negatable=True, immediate=True)
     mask: OperandLike = source("u32")
+    _: KW_ONLY
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP
 
 
 class vote_without_sync(
@@ -89,24 +99,28 @@ class vote_ballot_without_sync(
 class match_any(Instruction, opcode="match", section="9.7.13.10", ptx="6.0", targets="sm_70+", issued_by="warp"):
     """d = the mask of the threads of `mask` that have the same a as this one."""
 
-    syntax = "match.any.sync.type d, a, mask"
+    syntax = "match.any.sync{.no_membermask_overlap}.type d, a, mask"
     d: OperandLike = register("u32")
     a: OperandLike = source("type")
     mask: OperandLike = source("u32")
     _: KW_ONLY
     type: Literal["b32", "b64"]
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP
 
 
 class match_all(Instruction, opcode="match", section="9.7.13.10", ptx="6.0", targets="sm_70+", issued_by="warp"):
     """p = whether all threads of `mask` have the same a; d = the mask of them then, else 0."""
 
-    syntax = "match.all.sync.type d{|p}, a, mask"
+    syntax = "match.all.sync{.no_membermask_overlap}.type d{|p}, a, mask"
     d: OperandLike = register("u32", sink=True)
     a: OperandLike = source("type")
     mask: OperandLike = source("u32")
     p: OperandLike = predicate(sink=True, default=None)
     _: KW_ONLY
     type: Literal["b32", "b64"]
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP
 
 
 class activemask(Instruction, section="9.7.13.11", ptx="6.2", targets="sm_30+", issued_by="warp"):
@@ -119,30 +133,34 @@ class activemask(Instruction, section="9.7.13.11", ptx="6.2", targets="sm_30+", 
 class redux(Instruction, section="9.7.13.12", ptx="7.0", targets="sm_80+", issued_by="warp"):
     """d = the sum, minimum or maximum of a over the threads of `mask`."""
 
-    syntax = "redux.sync.op.type d, a, mask"
+    syntax = "redux.sync{.no_membermask_overlap}.op.type d, a, mask"
     d: OperandLike = register("type")
     a: OperandLike = source("type")
     mask: OperandLike = source("u32")
     _: KW_ONLY
     op: Literal["add", "min", "max"]
     type: Literal["u32", "s32"]
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP
 
 
 class redux_bits(Instruction, opcode="redux", section="9.7.13.12", ptx="7.0", targets="sm_80+", issued_by="warp"):
     """d = the bitwise combination of a over the threads of `mask`; floats are refused (measured, ptxas 13.5)."""
 
-    syntax = "redux.sync.op.b32 d, a, mask"
+    syntax = "redux.sync{.no_membermask_overlap}.op.b32 d, a, mask"
     d: OperandLike = register("u32")
     a: OperandLike = source("u32")
     mask: OperandLike = source("u32")
     _: KW_ONLY
     op: Literal["and", "or", "xor"]
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP
 
 
 class redux_float(Instruction, opcode="redux", section="9.7.13.12", ptx="8.6", targets="sm_100f", issued_by="warp"):
     """d = the minimum or maximum of a, or of |a|, over the threads of `mask`; with NaN, a NaN makes it NaN."""
 
-    syntax = "redux.sync.op{.abs}{.NaN}.f32 d, a, mask"
+    syntax = "redux.sync{.no_membermask_overlap}.op{.abs}{.NaN}.f32 d, a, mask"
     d: OperandLike = register("f32")
     a: OperandLike = source("f32")
     mask: OperandLike = source("u32")
@@ -150,6 +168,8 @@ class redux_float(Instruction, opcode="redux", section="9.7.13.12", ptx="8.6", t
     op: Literal["min", "max"]
     abs: bool = False
     NaN: bool = False
+    no_membermask_overlap: bool = False
+    needs = NO_OVERLAP
 
 
 class elect(Instruction, section="9.7.13.14", ptx="8.0", targets="sm_90+", issued_by="warp"):

@@ -144,6 +144,7 @@ WORDS: dict[str, str] = {
     "up": "from a lower lane", "bfly": "from the lane at an exclusive or", "idx": "from a lane by number",
     "warp.shfl:down": "from a higher lane", "warp.shfl_without_sync:down": "from a higher lane",
     "uni": "all active threads take the same way",
+    "no_membermask_overlap": "promises that masks of threads that wait at the same time have no lane in common",
     "inc": "takes registers", "dec": "gives registers back",
     "miscellaneous:inc": "takes registers from the pool of the CTA",
     "miscellaneous:dec": "gives registers to the pool of the CTA",

@@ -342,3 +342,60 @@ def test_active_masks_where_paths_have_joined() -> None:
     assert all(right(twice))
     assert all(right(twice, joined + " bar.warp.sync 0xffffffff;"))
     assert not all(right(twice, joined))
+
+
+NO_OVERLAP = [
+    "shfl.sync.bfly.b32 %d, %v, 5, 0x1f, -1;",
+    "vote.sync.ballot.b32 %d, %p, -1;",
+    "vote.sync.any.pred %q, %p, -1; selp.u32 %d, 1, 0, %q;",
+    "match.any.sync.b32 %d, %v, -1;",
+    "match.all.sync.b32 %d, %v, -1;",
+    "redux.sync.add.u32 %d, %v, -1;",
+    "redux.sync.xor.b32 %d, %v, -1;",
+    "redux.sync.max.f32 %f, %f, -1; mov.b32 %d, %f;",
+    "bar.warp.sync -1; mov.u32 %d, %v;",
+]
+
+
+@pytest.mark.parametrize("statements", NO_OVERLAP)
+def test_the_promise_of_masks_that_do_not_overlap_changes_no_result(statements: str) -> None:
+    values = np.random.default_rng(5).integers(0, 4, 32, dtype=np.uint32)
+
+    def result(text: str) -> list[int]:
+        body = f"""
+            .reg .b32 %v, %d, %i; .reg .f32 %f; .reg .b64 %at; .reg .pred %p, %q;
+            mov.u32 %i, %tid.x;
+            mul.wide.u32 %at, %i, 4;
+            add.u64 %in0, %in0, %at;
+            add.u64 %out0, %out0, %at;
+            ld.global.b32 %v, [%in0];
+            mov.b32 %f, %v;
+            setp.eq.u32 %p, %v, 2;
+            {text}
+            st.global.b32 [%out0], %d;
+            ret;
+            """
+        report, (found,) = launch(body, [poisoned(32)], inputs=[values], block=32)
+        assert report.status == "ok", report.summary()
+        return found.tolist()  # type: ignore[no-any-return]
+
+    assert result(statements.replace(".sync", ".sync.no_membermask_overlap")) == result(statements)
+
+
+def test_lanes_with_and_without_the_promise_meet() -> None:
+    body = """
+        .reg .b32 %d, %i; .reg .b64 %at; .reg .pred %p;
+        mov.u32 %i, %tid.x;
+        mul.wide.u32 %at, %i, 4;
+        add.u64 %out0, %out0, %at;
+        setp.lt.u32 %p, %i, 16;
+        @%p bra LOW;
+        shfl.sync.bfly.b32 %d, %i, 31, 0x1f, -1;
+        bra DONE;
+        LOW: shfl.sync.no_membermask_overlap.bfly.b32 %d, %i, 31, 0x1f, -1;
+        DONE: st.global.b32 [%out0], %d;
+        ret;
+        """
+    report, (found,) = launch(body, [poisoned(32)], block=32)
+    assert report.status == "ok", report.summary()
+    assert found.tolist() == list(range(31, -1, -1))
