@@ -128,6 +128,31 @@ static void *nvrtc_symbol(void *library, const char *name, void *real) {
     return strcmp(name, "nvrtcGetCUBIN") ? (void *)ptx_as_cubin_size : (void *)ptx_as_cubin;
 }
 
+/* For programs that are linked to NVRTC these come before the library's own. */
+
+static bool find_nvrtc(void) {
+    if (!nvrtc_ptx_size)
+        nvrtc_ptx_size = next_symbol("nvrtcGetPTXSize");
+    if (!nvrtc_ptx)
+        nvrtc_ptx = next_symbol("nvrtcGetPTX");
+    if (!nvrtc_compile)
+        nvrtc_compile = next_symbol("nvrtcCompileProgram");
+    return nvrtc_ptx_size && nvrtc_ptx && nvrtc_compile;
+}
+enum { NVRTC_INTERNAL_ERROR = 11 };
+
+API int nvrtcCompileProgram(void *program, int count, const char *const *options) {
+    return find_nvrtc() ? compile_with_lines(program, count, options) : NVRTC_INTERNAL_ERROR;
+}
+
+API int nvrtcGetCUBINSize(void *program, size_t *bytes) {
+    return find_nvrtc() ? ptx_as_cubin_size(program, bytes) : NVRTC_INTERNAL_ERROR;
+}
+
+API int nvrtcGetCUBIN(void *program, char *image) {
+    return find_nvrtc() ? ptx_as_cubin(program, image) : NVRTC_INTERNAL_ERROR;
+}
+
 /* nvJitLink: the PTX of link-time optimization, or the one PTX that was added, is handed out as the cubin. */
 
 struct Link {
@@ -266,8 +291,13 @@ API void *dlsym(void *library, const char *name) {
     void *real = real_dlsym()(library, name);
     if (!real || !served())
         return real;
-    if (!strncmp(name, "nvrtc", 5))
-        return nvrtc_symbol(library, name, real);
+    if (!strncmp(name, "nvrtc", 5)) {
+        bool is_ours = real == (void *)nvrtcCompileProgram || real == (void *)nvrtcGetCUBIN ||
+                       real == (void *)nvrtcGetCUBINSize;
+        if (!is_ours)
+            return nvrtc_symbol(library, name, real);
+        return find_nvrtc() ? real : NULL; /* NULL: no NVRTC is loaded for all, and the caller loads its own */
+    }
     if (!strncmp(name, "nvJitLink", 9) || !strncmp(name, "__nvJitLink", 11))
         return link_symbol(library, name, real);
     return real;
