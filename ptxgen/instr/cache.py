@@ -132,4 +132,4 @@ class createpolicy_cvt(Instruction, opcode="createpolicy.cvt", section="9.7.9.18
 
     syntax = "createpolicy.cvt.L2.b64 policy, a"
     policy: OperandLike = register("u64")
-    a: OperandLike = source("u64")
+    a: OperandLike = source("u64", sums=False)

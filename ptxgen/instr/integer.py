@@ -142,9 +142,9 @@ class clmad(Instruction, section="9.7.1 (clmad)", ptx="9.3", targets="sm_80+", l
 
     syntax = "clmad.half.type d, a, b, c"
     d: OperandLike = register("type")
-    a: OperandLike = source("type")
-    b: OperandLike = source("type")
-    c: OperandLike = source("type")
+    a: OperandLike = source("type", sums=False)
+    b: OperandLike = source("type", sums=False)
+    c: OperandLike = source("type", sums=False)
     _: KW_ONLY
     half: Literal["lo", "hi"]
     type: Literal["u64", "s64"]

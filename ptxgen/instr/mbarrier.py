@@ -452,7 +452,7 @@ class test_wait(
     syntax = "mbarrier.test_wait{.phase_type}{.sem}{.scope}{.space}.b64 p{|report}{, value}, [addr], state"
     p: OperandLike = predicate()
     addr: OperandLike = address("space", variables=_SHARED, memory="read")
-    state: OperandLike = source("u64")
+    state: OperandLike = source("u64", sums=False)
     report: OperandLike = predicate(sink=True, default=None)
     value: OperandLike = register("b8", default=None)
     _: KW_ONLY
@@ -509,7 +509,7 @@ class try_wait(
     syntax = "mbarrier.try_wait{.phase_type}{.sem}{.scope}{.space}.b64 p{|report}{, value}, [addr], state{, hint}"
     p: OperandLike = predicate()
     addr: OperandLike = address("space", variables=_SHARED, memory="read")
-    state: OperandLike = source("u64")
+    state: OperandLike = source("u64", sums=False)
     hint: OperandLike = source("u32", default=None)
     report: OperandLike = predicate(sink=True, default=None)
     value: OperandLike = register("b8", default=None)
@@ -560,7 +560,7 @@ class pending_count(
 
     syntax = "mbarrier.pending_count{.layout}.b64 count, state"
     count: OperandLike = register("u32")
-    state: OperandLike = source("u64")
+    state: OperandLike = source("u64", sums=False)
     _: KW_ONLY
     layout: Literal["v0"] | None = modifier("layout::", default=None)
     needs = _NEEDS

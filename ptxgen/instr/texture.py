@@ -202,6 +202,6 @@ class istypep(Instruction, section="9.7.10.6", ptx="4.0", targets=ALL):
 
     syntax = "istypep.type p, a"
     p: OperandLike = predicate()
-    a: OperandLike = source("u64")
+    a: OperandLike = source("u64", sums=False)
     _: KW_ONLY
     type: Literal["texref", "samplerref", "surfref"]

@@ -49,7 +49,7 @@ class mma_ws(_Stationary):
     syntax = "tcgen05.mma.ws.cta_group::1.kind{.collector} [d], a, b, idesc, enable_input_d{, zero_column_mask}"
     idesc: OperandLike = source("u32")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
-    zero_column_mask: OperandLike = source("u64", default=None)
+    zero_column_mask: OperandLike = source("u64", sums=False, default=None)
 
 
 class mma_ws_ts(mma_ws):
@@ -69,7 +69,7 @@ class mma_ws_sp(_Stationary, section="9.7.16.10.9.4"):
     metadata: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     idesc: OperandLike = source("u32")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
-    zero_column_mask: OperandLike = source("u64", default=None)
+    zero_column_mask: OperandLike = source("u64", sums=False, default=None)
 
 
 class mma_ws_sp_ts(mma_ws_sp):

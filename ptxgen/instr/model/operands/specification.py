@@ -273,7 +273,8 @@ class SourceSpec(Specification):
     `special` also allows special registers; `symbol` the address of a variable, parameter or function, or of what is
     in the state space of this name, or that the modifier of this name carries. `advice`: ptxas does not check the
     upper limit. `constant_since` is the PTX version with which ptxas began to take a constant; earlier releases refuse
-    it. `packed` allows a vector register of a .b type's width, if the operand of this name is none.
+    it. `packed` allows a vector register of a .b type's width, if the operand of this name is none. Without `sums` no
+    sum of a symbol and a constant may stand where a constant may.
     """
 
     type: TypeRef
@@ -284,6 +285,7 @@ class SourceSpec(Specification):
     low: int | None = None
     high: int | Callable[[Any], int] | None = None
     multiple: int = 1
+    sums: bool = True
     advice: bool = False
     constant_since: str | None = None
     packed: str | None = None
@@ -327,6 +329,14 @@ class SourceSpec(Specification):
         message = f"ptxas before {major + 4}.{minor} refuses a constant {self.name}; a register works with every ptxas"
         return Problem("old-ptxas", message, "warning")
 
+    @property
+    def _takes_sums(self) -> bool:
+        """Whether the sum of a symbol and a constant may stand here (measured, ptxas 13.5).
+
+        It may where a constant may, but for cache policies, byte masks, descriptors and what says so (`sums`).
+        """
+        return self.sums and self.immediate is True and self.when not in ("hint", "cp_mask") and self.memory is None
+
     def _range_problem(self, operand: Immediate | Expression, form: Subject) -> Problem | None:
         value = value_of(operand)
         if value is None:
@@ -343,8 +353,7 @@ class SourceSpec(Specification):
         self, operand: Name, wanted: Type, form: Subject, resolve: Resolver, is_sum: bool
     ) -> Iterator[Problem]:
         symbol = resolve(operand.text)
-        # The sum of a symbol and a constant may stand wherever a sum of a register may (measured, ptxas 13.5).
-        if symbol is not None and (self.symbol or is_sum) and symbol.kind in ADDRESSABLE:
+        if symbol is not None and (self.symbol or (is_sum and self._takes_sums)) and symbol.kind in ADDRESSABLE:
             problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
             if problem is not None:
                 yield problem
