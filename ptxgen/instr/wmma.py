@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.fragments import dimensions, registers
-from ptxgen.instr.model.operands import address, source, vector
+from ptxgen.instr.model.operands import accumulator, address, source, vector
 from ptxgen.instr.model.targets import Availability
 from ptxgen.instr.model.types import TYPES
 
@@ -174,7 +174,9 @@ class _Mma(Instruction, opcode="wmma.mma", section="9.7.14.4.5", issued_by="warp
     d: OperandLike = vector(_d_type, _d_count, sink=True)
     a: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "a", form.type))
     b: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "b", form.type))
-    c: OperandLike = vector(_c_type, lambda form: _accumulator(form, getattr(form, "ctype", form.dtype)))
+    c: OperandLike = accumulator(
+        _c_type, lambda form: _accumulator(form, getattr(form, "ctype", form.dtype)), mode=lambda form: "single"
+    )
 
 
 class mma_f16(_Mma, ptx="6.0", targets="sm_70+"):

@@ -26,6 +26,7 @@ from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import mma, wmma
 from ptxgen.instr.model.fragments import dimensions
+from ptxgen.instr.model.operands.specification import value_of
 from ptxgen.layouts import fragments
 from ptxgen.layouts.fragments import Fragment, inverse
 
@@ -92,18 +93,42 @@ def _types(op: _Mma) -> tuple[str, str]:
 
 
 class _Operand:
-    """A matrix in registers: its words, split into elements."""
+    """A matrix in registers, or constants in their place: its words, split into elements."""
 
-    def __init__(self, operand: syntax.Operand, binder: Binder, bits: int) -> None:
+    def __init__(self, operand: syntax.Operand, binder: Binder, bits: int, *, converts: bool = False) -> None:
         self.bits = bits
         self.readers: list[Reader] = [
-            binder.source(each, "b64" if bits == 64 else "b32") for each in binder.vector(operand)
+            _constant(each, bits, converts=converts)
+            if isinstance(each, syntax.Immediate | syntax.Expression)
+            else binder.source(each, "b64" if bits == 64 else "b32")
+            for each in binder.vector(operand)
         ]
 
     def __call__(self, g: Group, places: NDArray[np.int64]) -> NDArray[Any]:
         """The elements at these places of [32, registers, elements]: [warps, ...]."""
         words = np.stack([g.full(reader(g)) for reader in self.readers], axis=-1)
         return np.ascontiguousarray(matrix_multiply.split(words, self.bits).reshape(g.size, -1)[:, places])
+
+
+def _constant(operand: syntax.Immediate | syntax.Expression, bits: int, *, converts: bool) -> Reader:
+    """Reads a constant as a register's word: the low bits of an integer, of a float, or of a double (decimals).
+
+    A double is converted where ptxas takes the instruction apart (SASS of ptxas 13.5.37).
+    """
+    value = value_of(operand)
+    if value is None:
+        raise Unmodelled(f"the operand {operand}")
+    if isinstance(value, int):
+        word = value
+    elif isinstance(operand, syntax.Immediate) and operand.width == 32:
+        word = operand.bits or 0
+    elif converts:
+        with np.errstate(over="ignore"):
+            word = int(np.float64(value).astype(np.float32).view(np.uint32))
+    else:
+        word = int(np.float64(value).view(np.uint64))
+    found = np.uint64(word & (1 << 64) - 1) if bits == 64 else np.uint32(word & (1 << 32) - 1)
+    return lambda g: found
 
 
 @semantics(*get_args(_Mma))
@@ -140,7 +165,8 @@ def product_of(
     """An instruction with operands d, a, b and c in registers of this layout."""
     d_type, c_type = op.dtype, _c_type(op)
     c_bits, d_bits = accumulator_bits(op)
-    a, b, c = _Operand(op.a, binder, bits), _Operand(op.b, binder, bits), _Operand(op.c, binder, c_bits)
+    a, b = _Operand(op.a, binder, bits), _Operand(op.b, binder, bits)
+    c = _Operand(op.c, binder, c_bits, converts=_is_taken_apart(op, binder))
     destinations = [binder.destination(each, "b64" if d_bits == 64 else "b32") for each in binder.vector(op.d)]
     packed, rounding = bits == 4, (isinstance(op, mma.f64 | wmma.mma_f64) and op.rounding) or "rn"
     xor = isinstance(op, mma.b1 | wmma.mma_b1) and op.op == "xor"
@@ -175,6 +201,13 @@ def product_of(
             destination(g, ordered[..., index])
 
     return run
+
+
+def _is_taken_apart(op: _Mma | WmmaMma, binder: Binder) -> bool:
+    """Whether ptxas makes MMAs of halves and additions of it, since the target has none of 8-bit floats."""
+    generation = sum_rules.generation_of(binder.program.hardware)
+    eight = isinstance(op, mma.f8 | mma.f8f6f4 | mma.sp_f8 | mma.sp_f8f6f4)
+    return eight and generation is not None and generation.f8 is None
 
 
 def _sum(

@@ -4,11 +4,11 @@ A class says how many bits an element of A and B takes in its register (`bits`),
 declared as (`packed`). The accumulators follow from their types.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.fragments import WARP, dimensions, registers
-from ptxgen.instr.model.operands import immediate, vector
+from ptxgen.instr.model.operands import accumulator, immediate, vector
 from ptxgen.syntax import Expression, Immediate
 
 #: The register type of an accumulator.
@@ -55,13 +55,18 @@ def _b_count(form: Any) -> int:
     return registers(form.matrices * k * n, form.bits)
 
 
+def _constants(form: Any) -> Literal["bits", "value"]:
+    """8-bit floats without scale factors are multiplied as others on targets that lack them."""
+    return "value" if form.bits == 8 and form.dtype != "s32" and not isinstance(form, ScaledMma) else "bits"
+
+
 class Mma(Instruction, section="9.7.14.5.14", issued_by="warp", multiplies=True):
     """D = A*B + C on matrices in the registers of a warp."""
 
     d: OperandLike = vector(d_type, d_count, sink=True)
     a: OperandLike = vector(_packed, _a_count)
     b: OperandLike = vector(_packed, _b_count)
-    c: OperandLike = vector(_c_type, _c_count)
+    c: OperandLike = accumulator(_c_type, _c_count, mode=_constants)
     bits: ClassVar[int]
     packed: ClassVar[str]
     #: How many products a warp computes at once.

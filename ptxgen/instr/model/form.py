@@ -154,6 +154,7 @@ def _family(module: str) -> str:
         specs.immediate,
         specs.address,
         specs.vector,
+        specs.accumulator,
         specs.part,
         specs.predicate,
         specs.label,

@@ -12,7 +12,7 @@ from ptxgen.instr.model import operands as specs
 from ptxgen.instr.model.operands import Specification, type_of
 from ptxgen.instr.model.special import special_register
 from ptxgen.instr.model.symbols import Declared, Subject, Symbol, TextureMode
-from ptxgen.instr.model.types import Type
+from ptxgen.instr.model.types import TYPES, Type
 from ptxgen.syntax import Address, Arguments, Immediate, Name, Negation, Operand, Pair, Vector, parse_operand
 
 #: What a typed call takes as an operand: PTX text, a number, a list (vector), a syntax node, or a builder's register.
@@ -42,6 +42,9 @@ def coerced(value: OperandLike, spec: Specification, form: Subject) -> Operand |
         return Arguments(tuple(node(item) for item in (value if isinstance(value, list | tuple) else [value])))
     if _is_float(value) and isinstance(spec, specs.SourceSpec):
         return float_constant(float(value), type_of(spec.type, form))
+    if isinstance(spec, specs.AccumulatorSpec) and isinstance(value, list | tuple):
+        width = TYPES["b64"] if type_of(spec.type, form).bits == 64 else None
+        return Vector(tuple(float_constant(float(each), width) if _is_float(each) else node(each) for each in value))
     made = node(value)
     if isinstance(spec, specs.AddressSpec) and not isinstance(made, Address):
         return parse_operand(f"[{made}]")

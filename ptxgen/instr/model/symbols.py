@@ -96,6 +96,7 @@ class Subject(Protocol):
 _TITLES = {
     "address-size": "illegal address size",
     "address-width": "truncated address",
+    "constant-bits": "bits of a constant taken for its value",
     "alias": "illegal alias",
     "alignment": "illegal alignment",
     "array-size": "illegal array size",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ptxgen.instr.model.operands.accumulators import AccumulatorSpec, Mode
 from ptxgen.instr.model.operands.callables import ArgumentsSpec, CalleeSpec, PointerSpec, TargetsSpec
 from ptxgen.instr.model.operands.compound import GENERIC, AddressSpec, PartSpec, VectorSpec
 from ptxgen.instr.model.operands.opaque import CoordinatesSpec, OpaqueSpec, SamplerSpec
@@ -44,6 +45,7 @@ __all__ = [
     "EXAMPLE_RESULT",
     "GENERIC",
     "Access",
+    "AccumulatorSpec",
     "AddressSpec",
     "ArgumentsSpec",
     "CalleeSpec",
@@ -67,6 +69,7 @@ __all__ = [
     "TargetsSpec",
     "TypeRef",
     "VectorSpec",
+    "accumulator",
     "address",
     "callee",
     "coordinates",
@@ -220,6 +223,13 @@ def vector(
         memory_space=memory_space,
         optional=default is None,
     )
+
+
+def accumulator(
+    type: TypeRef, count: int | Callable[[Any], int], *, mode: Callable[[Any], Mode] = lambda form: "bits"
+) -> Any:
+    """C of mma and wmma: registers in braces, or constants, which `mode` tells the meaning of."""
+    return AccumulatorSpec(type=type, count=count, mode=mode)
 
 
 def part(
