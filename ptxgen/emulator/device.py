@@ -330,6 +330,8 @@ class Emulator:
                 findings, ended = scheduler.machine.findings, status in ("ok", "findings")
                 if ended and (findings.may_be_harmless or findings.suspects.sources):
                     findings.leave_out(_NO_RERUN)
+                if status == "incomplete":
+                    findings.cut_off()
                 findings.settle({}, failed=not ended)
         seconds = time.perf_counter() - began
         for scheduler in grids.begun:
@@ -385,6 +387,8 @@ class Emulator:
                 if status in ("ok", "findings"):
                     status = judge(Rerun(scheduler, before, begin))
                 else:
+                    if status == "incomplete":
+                        scheduler.machine.findings.cut_off()
                     scheduler.machine.findings.settle({}, failed=True)
             return OneOrder(device._report(launch, scheduler, status, 0.0), scheduler, accesses)
 

@@ -12,7 +12,7 @@ from ptxgen.device.accept import Accept
 from ptxgen.device.report import Access, Finding, Role, Severity, line_list
 from ptxgen.emulator.checks.causes import DEADLOCK, Cause
 from ptxgen.emulator.checks.registry import CHECKS, Check
-from ptxgen.emulator.checks.uninitialized.suspects import Source, Suspects, Verdict, noted
+from ptxgen.emulator.checks.uninitialized.suspects import UNJUDGED, Source, Suspects, Verdict, noted
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -302,6 +302,14 @@ class Findings:
         for each in self._found:
             if each.reads and each.finding.severity == "error":
                 each.finding = replace(noted(each.finding, HARMLESS), severity="advice")
+
+    def cut_off(self) -> None:
+        """The launch is incomplete, and not rerun: errors that a rerun might have found harmless become advice."""
+        unjudged = [each for each in self._found if (each.reads or each.raced) and each.finding.severity == "error"]
+        if self.suspects.sources or unjudged:
+            self.leave_out("whether suspect reads matter: an incomplete launch is not rerun")
+        for each in unjudged:
+            each.finding = replace(noted(each.finding, UNJUDGED), severity="advice")
 
     @property
     def raced_lines(self) -> frozenset[int]:

@@ -18,6 +18,8 @@ Verdict = Literal["dropped", "copied", "used"]
 
 _COPIED = "the uninitialized value is only copied to memory"
 _USED = "results depend on it: a rerun with different bytes there changed them"
+#: Of a launch that ended early.
+UNJUDGED = "the launch did not end, so no rerun has shown whether results depend on it"
 #: So many reads are kept, and of each source the first in any case.
 _LIMIT = 200
 
@@ -72,5 +74,7 @@ class Suspects:
                 yield noted(each.finding, _USED), each.cause
             elif verdict == "copied":
                 yield replace(noted(each.finding, _COPIED), severity=each.copied), each.cause
-            elif verdict is None and (each.plain or failed):
+            elif verdict is None and failed:
+                yield replace(noted(each.finding, UNJUDGED), severity="advice"), each.cause
+            elif verdict is None and each.plain:
                 yield replace(each.finding, severity="advice"), each.cause

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device import LaunchReport
 from ptxgen.emulator.checks.findings import DEAD
+from ptxgen.emulator.checks.uninitialized.suspects import UNJUDGED
 from tests.support.harness import codes, errors, launch, poisoned
 
 SCHEDULES: list[Any] = ["eager", "late", "random"]
@@ -90,6 +91,18 @@ def test_values_that_others_use(use: str, schedule: Any) -> None:
     report, _ = in_place(use, schedule)
     assert errors(report) == ["global-race"], report.summary()
     assert not any(DEAD in each.message for each in report.findings)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_races_of_a_launch_that_is_cut_off(schedule: Any) -> None:
+    """Without a rerun they are advice: the value may be dropped."""
+    count = " mov.u32 %z, 0; COUNT: add.u32 %z, %z, 1; setp.lt.u32 %q, %z, 100000; @%q bra COUNT; ret;"
+    outputs = [np.arange(64, dtype=np.uint32), poisoned(64)]
+    report, _ = launch(HEAD + IN_PLACE + count, outputs, block=64, schedule=schedule, max_steps=300)
+    told = {(each.code, each.severity, UNJUDGED in each.message) for each in report.findings}
+    assert (report.status, errors(report)) == ("incomplete", ["step-limit"]), report.summary()
+    assert ("global-race", "advice", True) in told
+    assert any("an incomplete launch is not rerun" in each for each in report.gaps)
 
 
 SHARED_USES = {

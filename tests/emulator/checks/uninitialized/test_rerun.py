@@ -14,6 +14,7 @@ from ptxgen.emulator import Emulator
 from ptxgen.emulator.checks.findings import HARMLESS, Findings
 from ptxgen.emulator.checks.registry import races, tcgen05
 from ptxgen.emulator.checks.uninitialized import rerun
+from ptxgen.emulator.checks.uninitialized.suspects import UNJUDGED
 from tests.support.harness import launch, module, poisoned
 from tests.support.tensor_kernel import TEXT, Operand, commit, dump, instruction_descriptor, mma
 
@@ -93,6 +94,38 @@ def test_a_launch_on_much_memory_is_not_repeated(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(rerun, "_MOST", 64)
     report, _ = loads(DROPPED["by a selection"])
     assert report.status == "findings", report.summary()
+
+
+#: A loop with an end that a limit on the steps does not let a launch reach.
+COUNT = "mov.u32 %x, 0; count: add.u32 %x, %x, 1; setp.lt.u32 %q, %x, 100000; @%q bra count;"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("use", [DROPPED["by a selection"], USED["added"]], ids=["dropped", "used"])
+def test_a_launch_that_is_cut_off_is_not_judged(use: str, schedule: Any) -> None:
+    """Without a rerun, reads are advice in an incomplete launch, and the report says that they are not judged."""
+    report, _ = loads(f"{use} {COUNT}", schedule=schedule, max_steps=200)
+    told = {each.code: (each.severity, UNJUDGED in each.message) for each in report.findings}
+    assert report.status == "incomplete", report.summary()
+    assert told == {"step-limit": ("error", False), "uninitialized-shared": ("advice", True)}
+    assert any("an incomplete launch is not rerun" in each for each in report.gaps)
+
+
+@pytest.mark.parametrize("read", ["add.u32 %x, %never, 1;", "ld.local.u32 %x, [mine]; add.u32 %x, %x, 1;"])
+def test_registers_and_stacks_of_a_launch_that_is_cut_off(read: str) -> None:
+    body = ".reg .u32 %x, %never; .reg .pred %q; .local .b32 mine; st.global.u32 [%out0], 7;"
+    store = f"{read} st.global.u32 [%out0+4], %x; {COUNT} ret;"
+    report, _ = launch(body + store, [poisoned(4)], max_steps=200)
+    told = [(each.severity, UNJUDGED in each.message) for each in report.findings if each.code != "step-limit"]
+    assert (report.status, told) == ("incomplete", [("advice", True)]), report.summary()
+    assert any("an incomplete launch is not rerun" in each for each in report.gaps)
+
+
+def test_a_launch_that_is_cut_off_keeps_other_errors() -> None:
+    store = f"selp.b32 %y, %x, 7, %p; bar.sync 0; st.shared.u32 [data], %t; {COUNT}"
+    report, _ = loads(store, block=64, max_steps=200)
+    severities = {(each.code, each.severity) for each in report.findings}
+    assert {("uninitialized-shared", "advice"), ("shared-race", "error")} <= severities, report.summary()
 
 
 def test_other_errors_stay() -> None:
