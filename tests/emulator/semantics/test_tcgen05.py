@@ -196,6 +196,26 @@ def test_fragments(shape: str) -> None:
                 assert found[thread, register] == 512 * (32 * (thread // 32) + lane + row) + column + place
 
 
+@pytest.mark.parametrize("packed", ["", ".pack::16b"])
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [("4294967304", 8), ("-8", -8), ("(.u64)-8", -8), ("18446744073709551608", -8), ("4294967288", -8), ("~7", -8)],
+)
+def test_halves_apart_by_the_low_32_bits(text: str, split: int, packed: str) -> None:
+    """ptxas 13.5 encodes the low 32 bits of the constant, signed; it rejects none."""
+    body, image = numbered()
+    load = f"tcgen05.ld.sync.aligned.16x32bx2.x1{packed}.b32 {{%r0}}, [%x], {text};"
+    lines = ["add.u32 %x, %taddr, 16;", load, "tcgen05.wait::ld.sync.aligned; mul.wide.u32 %to, %t, 4;"]
+    lines.append("add.u64 %to, %to, %out; st.global.b32 [%to], %r0;")
+    report, words = run(body + "\n".join(lines), image, 128)
+    assert report.status == "ok", report.summary()
+    cells = [(32 * (t // 32) + t % 16, 16 + (split if t % 32 >= 16 else 0)) for t in range(128)]
+    values = np.array([[512.0 * row + column + i for i in range(2)] for row, column in cells], np.float32)
+    bits = values.view(np.uint32)
+    expected = bits[:, 0] & 0xFFFF | bits[:, 1] << 16 if packed else bits[:, 0]
+    assert (words == expected).all()
+
+
 @pytest.mark.parametrize("shape", sorted(REGISTERS))
 def test_stored_fragments(shape: str) -> None:
     """Registers of random bits reach the cells of the manual's figures, and no others."""

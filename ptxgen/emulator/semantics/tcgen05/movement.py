@@ -52,12 +52,17 @@ _Halves = tcgen05.ld_halves | tcgen05.ld_red_halves | tcgen05.st_halves
 _SHIFT_COLUMNS = 8
 
 
+def _split(op: _Halves) -> int:
+    """How many columns apart the halves are: the low 32 bits of the constant, signed, as ptxas 13.5 encodes it."""
+    return (int(op.split.evaluate()) + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
 def _cells(op: _Load | _Store, packed: bool, count: int) -> tuple[str, Cells]:
     """The shape and the cells of `count` registers, [32, registers] or [32, registers, 2] if packed."""
     shape: LoadShape = "32x32b"
     split = 0
     if isinstance(op, _Halves):
-        shape, split = "16x32bx2", int(op.split.evaluate())
+        shape, split = "16x32bx2", _split(op)
     elif not isinstance(op, tcgen05.ld_red):
         shape = op.shape
     lanes, columns = (packed_cells if packed else load_cells)(shape, op.num, split)
