@@ -198,7 +198,7 @@ GATES: list[tuple[str, str, str, str | None]] = [
     ("mbarrier.arrive.shared.b64 %rd1, [smem];", "sm_80", "7.0", None),
     ("mbarrier.arrive.shared.b64 %rd1, [smem], 2;", "sm_80", "8.0", "target"),
     ("mbarrier.arrive.shared.b64 %rd1, [smem], 2;", "sm_90", "7.8", None),
-    ("vote.any.pred %p1, %p2;", "sm_75", "6.3", None),
+    ("vote.any.pred %p1, %p2;", "sm_75", "6.3", "without-sync"),
     ("vote.any.pred %p1, %p2;", "sm_75", "6.4", "removed"),
 ]
 
