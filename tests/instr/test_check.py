@@ -198,7 +198,7 @@ GATES: list[tuple[str, str, str, str | None]] = [
     ("mbarrier.arrive.shared.b64 %rd1, [smem];", "sm_80", "7.0", None),
     ("mbarrier.arrive.shared.b64 %rd1, [smem], 2;", "sm_80", "8.0", "target"),
     ("mbarrier.arrive.shared.b64 %rd1, [smem], 2;", "sm_90", "7.8", None),
-    ("vote.any.pred %p1, %p2;", "sm_75", "6.3", "without-sync"),
+    ("vote.any.pred %p1, %p2;", "sm_75", "6.3", None),
     ("vote.any.pred %p1, %p2;", "sm_75", "6.4", "removed"),
 ]
 
@@ -224,7 +224,8 @@ def test_row(line: str, code: str | None) -> None:
 
 @pytest.mark.parametrize(("line", "target", "version", "code"), GATES)
 def test_target_and_version(line: str, target: str, version: str, code: str | None) -> None:
-    assert [each.code for each in diagnose(line, target, version)] == ([code] if code else [])
+    found = [each.code for each in diagnose(line, target, version) if each.severity == "error"]
+    assert found == ([code] if code else [])
 
 
 @pytest.mark.parametrize(("line", "code"), WARNINGS)
