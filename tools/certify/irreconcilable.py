@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 _MATRIX = r"(matrix|mma|wmma|wgmma)\."
 
+#: Objections to the kind of an operand, or to the operands as a whole.
+_OPERANDS = r"must be (as in|an? |in brackets|one )"
+
 
 @dataclass(frozen=True, slots=True)
 class Irreconcilable:
@@ -41,7 +44,7 @@ STRICTER = (
         "Anything at all as the count of an arrival",
         form=r"mbarrier\.arrive",
         line="",
-        objection="vector|must be as in",
+        objection=f"vector|{_OPERANDS}",
     ),
     Irreconcilable(
         "Any parity at all, where a report is asked for too",
@@ -59,13 +62,13 @@ STRICTER = (
         "Two registers as the mask of bytes",
         form=r"bulk\.\w*store",
         line=r"cp_mask.*\{",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "A number, mask or policy in the place of the mbarrier",
         form=r"bulk\.(load|copy|reduce_shared)",
         line=r"^[^\[]*\[[^\[]*\[[^\[]*$",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "Other levels beside prefetch.L1::32B.valid_addr",
@@ -83,7 +86,7 @@ STRICTER = (
         "Vectors as operands of arithmetic on packed 8-bit floats",
         form=r"alternate\.",
         line=r"%x_v[24]_7|\{",
-        objection="is a vector of|must be as in",
+        objection=f"is a vector of|{_OPERANDS}",
     ),
     Irreconcilable(
         "A vector register as a response of 128 bits",
@@ -95,7 +98,7 @@ STRICTER = (
         "Two registers as a response of 128 bits",
         form=r"cluster\.",
         line=r", \{.*\};$",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "Fields of a tensormap that is copied whole",
@@ -107,13 +110,13 @@ STRICTER = (
         "Addresses without brackets",
         form=r"tma\.load",
         line=r"^[^\[]*(\[[^\[]*){0,2}$",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "Addresses without brackets",
         form=r"tma\.(store|reduce)",
         line=r"^[^\[]*(\[[^\[]*){0,1}$",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "Scopes of copies",
@@ -167,7 +170,7 @@ STRICTER = (
         "Asynchronous stores without mbarrier or order, with other spaces, lengths and widths of addresses",
         form=r"memory\.st_async|atomic\.red_async",
         line="",
-        objection=r"must be as in|has no modifier|requires \.|64 bits wide|vector|1 elem",
+        objection=rf"{_OPERANDS}|has no modifier|requires \.|64 bits wide|vector|1 elem",
     ),
     Irreconcilable(
         "Asynchronous stores without mbarrier or order, with other spaces, lengths and widths of addresses",
@@ -197,7 +200,7 @@ STRICTER = (
         "`variable + constant` as the description of a compression",
         form=r"sparse\.spcompress",
         line=r", x_\w+\+4;$",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "Modifiers of other fences: ptxas overlooks some of those that the fence at hand has no use for",
@@ -215,7 +218,7 @@ STRICTER = (
         "Vector registers, constants and special registers as matrix fragments: ptxas takes some, crashes on others",
         form=_MATRIX,
         line=r"%x_v\d_7|\{%x_b32_7, (1|%tid\.x)\}",
-        objection="must be (as in|a register|one register)|not the special",
+        objection=f"{_OPERANDS}|not the special",
     ),
     Irreconcilable(
         "Vectors of several registers where one holds the metadata or scale factors, which may stand in braces",
@@ -227,7 +230,7 @@ STRICTER = (
         "What is no register of 32 bits as metadata, as scale factors and to movmatrix: floats, their bits, vectors",
         form=_MATRIX,
         line=r"%x_([fus]32|v\d|pred)_7\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7",
-        objection="must be (as in|one register|of type)",
+        objection=f"{_OPERANDS}|must be of type",
     ),
     Irreconcilable(
         "An accumulator where nothing is added up",
@@ -239,13 +242,13 @@ STRICTER = (
         "Addresses without brackets",
         form=r"fabric\.try_(get|put|red|pullred)",
         line=r"^[^\[]*(\[[^\[]*){0,2}$",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "Addresses without brackets",
         form=r"fabric\.try_atom",
         line=r"^[^\[]*(\[[^\[]*){0,3}$",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "Selectors that no quad of mma.sp.m16n8k32 with .f16 has",
@@ -341,19 +344,19 @@ STRICTER = (
         "A second value for atom.and, .or, .xor and .exch, as atom.cas has one",
         form=r"atomic\.atom(_cas)?$",
         line=r"^atom\..*\.(and|or|xor|exch)\.b(32 .*, %x_\w*32_\d|128 .*, %x_b128_\d);$",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "No address",
         form=r"atomic\.red",
         line="^red[^ ]* _,",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "A predicate or a constant as the disabled lanes",
         form=r"tcgen05\.mma",
         line=r", (%x_pred_\d|\d), (%x_pred_\d|\d)(, \d)?;$",
-        objection="must be as in|scale-input-d is for",
+        objection=f"{_OPERANDS}|scale-input-d is for",
     ),
     Irreconcilable(
         "Formats of packed types, which tcgen05 without them overlooks",
@@ -365,7 +368,7 @@ STRICTER = (
         "A vector of one as the result of a reduction",
         form=r"tcgen05\.ld_red",
         line=r"\{%x_b32_7\}",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "A selector that ptxas overlooks, at one place of the scalar instructions",
@@ -377,19 +380,19 @@ STRICTER = (
         "Anything at all as a pair of .bf16, in some conversions",
         form=r"conversion\.cvt_\w+_pair",
         line=r"scaled.*\.bf16x2|\.(e2m1x2|ue5m3x2)\.bf16x2",
-        objection="must be as in|a must be",
+        objection=f"{_OPERANDS}|a must be",
     ),
     Irreconcilable(
         "A scale that .scaled does not announce",
         form=r"conversion\.cvt_ue5m3x2_pair",
         line=r"\.ue5m3x2\.\w+ [^,]+, [^,]+, ",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "A vector as the result of a conversion",
         form=r"conversion\.cvt_s2f6x2",
         line=r"\.s2f6x2\.f32 \{",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "No property to test",
@@ -413,7 +416,7 @@ STRICTER = (
         "A vector of one as the parts of a packed value",
         form=r"move\.mov",
         line=r"\{%x_b32_7\}",
-        objection="must be as in",
+        objection=_OPERANDS,
     ),
     Irreconcilable(
         "One value, or special registers, as a vector of any type",
