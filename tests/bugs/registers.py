@@ -196,8 +196,7 @@ END:
         name="setmaxnreg-dec-raises",
         source=REBUILT,
         what="setmaxnreg.dec names more registers than the launch gives",
-        code="setmaxnreg-direction",
-        also=("deadlock",),
+        code="illegal-ptx",
         block=384,
         directives=".maxntid 384 .minnctapersm 1",
         ptx="""

@@ -73,7 +73,7 @@ SENTENCES = [
     (["explain"], "explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')"),
     (["explain", "smem", "1", "--use", "tma"], "use must be one of \"\", mma, cp, scales, not 'tma'"),
     (["explain", "idesc", "1", "--kind", "f32"],
-     "kind must be one of f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4, not 'f32'"),
+     "kind must be one of f16, tf32, f8f6f4, i8, ti16, mxf8f6f4, mxf4, mxf4nvf4, not 'f32'"),
     (["explain", "add.f32 %f1 %f2"], "this is no PTX instruction: line 1, column 13: expected ',' or ';', found '%f2'"),
     (["explain", "add.f32 %f1, %f2, %f3; ret;"], "one instruction is wanted, not 'add.f32 %f1, %f2, %f3; ret'"),
     (["explain", "smem", "xyz"], "VALUE must be a number such as 0x4000404000010000 or 272, not 'xyz'"),

@@ -242,7 +242,7 @@ def test_the_shapes_of_arrays_are_known_before_the_run(kernel: str, more: dict[s
     [
         (["--at", "5x"], "--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, or finding, "),
         (["--at", "87#0"], "--at takes LINE"),
-        (["--at", "9999"], "line 9999 has no instruction; the nearest is line "),
+        (["--at", "9999"], "--at line:9999: there is no instruction; the nearest is in line "),
         (["--show", "mbarriers"], "--show shows the state at a line: add --at LINE[#HIT]"),
         (["--at", "findings"], "or finding, finding:CODE or finding#HIT, not 'findings'"),
         (["--at", "finding:shared-race"], "no launch since has had a finding shared-race 1 times: 0 came up"),

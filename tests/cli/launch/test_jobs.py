@@ -258,7 +258,7 @@ def test_a_rung_of_a_folder(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "ladder.toml").write_text(
         "[[rung]]\nname = 'mine'\nfrom = 'blackwell/overlapped'\nset = { stages = 2, n_tile = 64 }\n"
     )
-    outcome = cli("run", f"{tmp_path}#mine", "--m", 100, "--n", 70, "--k", 200, "--schedule", "late")
+    outcome = cli("run", f"{tmp_path}#mine", "--m", 100, "--n", 72, "--k", 200, "--schedule", "late")
     assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "✓ correct")
     assert json.loads(cli("kernels", f"{tmp_path}#mine", "--json").out)["options"]["stages"]["default"] == 2
     outcome = cli("run", f"{tmp_path}#other")

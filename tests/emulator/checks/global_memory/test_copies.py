@@ -337,7 +337,7 @@ def test_two_stores_of_the_same_bytes(schedule: Any) -> None:
         )
 
 
-TENSOR_STORE = """
+ONE_TENSOR_STORE = """
     .shared .align 128 .b8 tile[1024];
     .reg .b64 %map;
     .reg .b32 %t, %at;
@@ -369,7 +369,7 @@ def test_tensor_stores_write_whole_units(operation: str, how: str, columns: int,
     device = Emulator(schedule=schedule)
     matrix = device.array(np.zeros((8, 64), np.uint16))
     tensor = TensorMap.tiled("bf16", matrix.address, (columns, 8), (128,), (64, 8))
-    text = TENSOR_STORE.replace("OPERATION", operation).replace("HOW", how)
+    text = ONE_TENSOR_STORE.replace("OPERATION", operation).replace("HOW", how)
     report, _ = launch(text, inputs=[tensor.encode()], device=device)
     assert (report.status, codes(report)) == ("ok", [] if columns == 64 else ["tensor-store-tail"]), report.summary()
     assert columns == 64 or f"{16 - columns * 2 % 16} bytes behind each row" in report.findings[0].message
