@@ -15,7 +15,7 @@ _DROPPED = re.compile(
     r"|cp\.async\.(bulk\.)?(commit_group|wait_group|wait_all)|cp\.async\.mbarrier|tensormap\.cp_fenceproxy"
     r"|griddepcontrol|tcgen05\.relinquish_alloc_permit"
 )
-#: Those of them that set up or clean up, and order nothing.
+#: Instructions among these that set up or clean up, and order nothing.
 _LIFE = re.compile(r"mbarrier\.(init|inval)|tcgen05\.(dealloc|relinquish_alloc_permit)")
 WAITS = re.compile(r"mbarrier\.(try|test)_wait")
 _GROUPS = re.compile(r"(wgmma|cp\.async|cp\.async\.bulk)\.wait_group")

@@ -128,7 +128,7 @@ class Findings:
         self._found: list[_Kept] = []
         self._records: dict[Hashable, _Kept] = {}
         self._kept: Counter[tuple[str, Severity]] = Counter()
-        #: Whether of what was not kept all errors are of what is read, or of weak loads that race.
+        #: False once an error was dropped that is neither of a suspect read nor of a weak load that races.
         self._only_reads = self._only_raced = True
         #: Whether errors were not kept.
         self._dropped = False
