@@ -23,11 +23,11 @@ def test_every_number_gives_its_text_again() -> None:
     assert text_of(5, 1) != text_of(6, 1)
 
 
-def broken(*arguments: object) -> list[object]:
+def broken(*arguments: object, **more: object) -> list[object]:
     raise IndexError("a mistake of ours")
 
 
-def endless(*arguments: object) -> list[object]:
+def endless(*arguments: object, **more: object) -> list[object]:
     while True:
         pass
 

@@ -107,6 +107,12 @@ STRICTER = (
         objection="has no modifier",
     ),
     Irreconcilable(
+        "Names of fields of tensormaps behind barrier.arrive, which ptxas drops",
+        form=r"barrier\.barrier_arrive",
+        line="",
+        objection=r"barrier has no modifier \.(box_dim|rank|global_dim)\b",
+    ),
+    Irreconcilable(
         "Addresses without brackets",
         form=r"tma\.load",
         line=r"^[^\[]*(\[[^\[]*){0,2}$",
@@ -134,7 +140,7 @@ STRICTER = (
         "Four rows of a tensor of any number of dimensions, or of none",
         form=r"tma\.applypriority",
         line="gather4",
-        objection=r"takes \.2d, not|requires \.dim",
+        objection=r"(takes|requires) \.2d, not|requires \.dim",
     ),
     Irreconcilable(
         "Registers of any type with the address of a tensormap",
@@ -452,7 +458,7 @@ STRICTER = (
         "A vector as the level of detail, of which one element is read",
         form=r"texture\.",
         line=r"^(tex|txq)\.level",
-        objection="lod must be one register|must be as in",
+        objection=f"lod must be|{_OPERANDS}",
     ),
     Irreconcilable(
         "For cubes gradients of any length",

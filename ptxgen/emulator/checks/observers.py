@@ -98,7 +98,6 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         TensorOrder(order, wait_clocks, tensor_fences),
         tensormaps,
         TensormapUses(order, findings),
-        StoreExtents(findings),
         grids,
         copies,
         LaunchControl(order, findings),
@@ -127,7 +126,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     if machine.config.has_read_only_loads:
         observers.append(ReadOnlyLoads(len(machine.memory.data), findings))
     if advice is not None:
-        observers.append(Efficiency(machine.cta_slot, findings, advice))
+        observers += [Efficiency(machine.cta_slot, findings, advice), StoreExtents(findings)]
     return observers
 
 

@@ -29,8 +29,7 @@ def run(schedule: Any, text: str) -> tuple[list[tuple[str, str, str]], bool]:
 def test_copies_hold_the_result(schedule: Any) -> None:
     found, right = run(schedule, CASE.text)
     assert right
-    assert [each[:2] for each in found] == [(IN_FLIGHT, "advice")]
-    assert all("accumulator" in message for *_, message in found)
+    assert found == []  # ptxas waits at the first use of a copy, not at the mov
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

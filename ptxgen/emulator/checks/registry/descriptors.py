@@ -102,8 +102,9 @@ TENSOR_STORE_TAIL = _check(
     section="9.7.9.25.5.3",
     rule="The bytes of a row of a tensor that a copy stores to, or reduces into, should be a multiple of 16.",
     why="A store writes whole units of 16 bytes: where a row ends inside one, up to 15 bytes behind it are "
-    "overwritten, or combined, too (ptxgen explain facts tma-store-units; measured on an H200). It is advice, since "
-    "they may be padding.",
+    "overwritten, or combined, too (ptxgen explain facts tma-store-units; measured on an H200). They may be "
+    "padding, as in right kernels with a tail: it is advice, and only where advice on accesses is asked for "
+    "(`Emulator(advice=)`, `ptxgen run --advice`).",
     fix="keep the bytes of a row a multiple of 16, leave padding behind each row, or store the last columns by "
     "st.global",
     example="// a tensormap of 60 bf16 elements in rows of 128 bytes; fixed: 64, or padding of 8 bytes\n"

@@ -366,7 +366,7 @@ STORES = [("async.bulk.tensor", "tile"), ("reduce.async.bulk.tensor", "add.tile"
 @pytest.mark.parametrize("columns", [64, 60, 57])
 @pytest.mark.parametrize(("operation", "how"), STORES, ids=["store", "reduction"])
 def test_tensor_stores_write_whole_units(operation: str, how: str, columns: int, schedule: Any) -> None:
-    device = Emulator(schedule=schedule)
+    device = Emulator(schedule=schedule, advice=1000)
     matrix = device.array(np.zeros((8, 64), np.uint16))
     tensor = TensorMap.tiled("bf16", matrix.address, (columns, 8), (128,), (64, 8))
     text = ONE_TENSOR_STORE.replace("OPERATION", operation).replace("HOW", how)

@@ -194,7 +194,7 @@ def test_a_commit_to_the_other_stage_of_a_pair(schedule: Any) -> None:
     assert errors(report) == ["mbarrier-round-behind"], report.summary()
     clean = subject.run(subject.text, Emulator(subject.target, schedule))[0]
     assert (clean.status, errors(clean)) == ("ok", []), clean.summary()
-    assert set(codes(clean)) <= {"tensor-store-tail"}  # rows of 53 elements
+    assert codes(clean) == []
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
