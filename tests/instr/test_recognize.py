@@ -84,7 +84,7 @@ UNKNOWN = [
     ("and %a, %b, 1;", "missing-modifier", "and requires .type (.type is one of .b16 .b32 .b64): `and.type d, a, b`"),
     ("mad.u32 %a, %b, %c, %d;", "missing-modifier",
      "mad requires .half (.half is one of .lo .hi): `mad.half.type d, a, b, c`"),
-    ("bar.warp 1;", "missing-modifier", "bar.warp requires .sync: `bar.warp.sync mask`"),
+    ("bar.warp 1;", "missing-modifier", "bar.warp requires .sync: `bar.warp.sync{.no_membermask_overlap} mask`"),
     ("mul.u32.lo %a, %b, %c;", "modifier-order",
      "the modifiers of mul must be in the order of `mul.half.type d, a, b`"),
     ("bar.sync.cta 0;", "modifier-order",
