@@ -91,7 +91,7 @@ def test_a_block_copied_by_warpx4_is_what_the_product_reads() -> None:
 
 
 def test_cell_refusals() -> None:
-    with pytest.raises(ValueError, match="a row has 1, 2, 3, 4 or 6 scales"):
+    with pytest.raises(ValueError, match="a row has 1, 2, 3, 4, 6 or 8 scales"):
         scale_cells(128, 5)
     with pytest.raises(ValueError, match="rows must split"):
         scale_cells(127, 4, parts=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxgen.timing import MACHINES
+from ptxgen.timing import MACHINES, Machine
 
 B200, H200 = MACHINES["b200"], MACHINES["h200"]
 #: Cycles per K block of 128 bytes of one CTA with bf16, by number of stages, as measured. Only the two round trips are
@@ -42,11 +42,11 @@ def test_intervals_of_wgmma_are_half_of_n(n: int, cycles: float) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-def test_the_largest_tile_reaches_the_tensor_throughput(machine: object) -> None:
-    assert machine in (B200, H200)
-    for each, m in ((B200, 128), (H200, 64)):
-        work = 2 * m * 256 * 16 / each.mma_cycles(m, 256)
-        assert work == each.tensor["f16"].value == 2 * each.tensor["tf32"].value == each.tensor["f8f6f4"].value / 2
+def test_the_largest_tile_reaches_the_tensor_throughput(machine: Machine) -> None:
+    m = 128 if machine is B200 else 64
+    work = 2 * m * 256 * 16 / machine.mma_cycles(m, 256)
+    tensor = machine.tensor
+    assert work == tensor["f16"].value == 2 * tensor["tf32"].value == tensor["f8f6f4"].value / 2
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -58,7 +58,7 @@ def test_every_number_has_a_unit_and_a_source(name: str) -> None:
         assert each.unit
         assert each.evidence.source
     assert MACHINES[name].name == name
-    assert figures["l2_bandwidth"].shown == {"b200": "21 TB/s", "h200": "25 TB/s"}[name]
-    assert figures["l2_bytes"].shown == {"b200": "126.5 MB", "h200": "60 MB"}[name]
+    assert figures["l2_bandwidth"].shown == {"b200": "21 TB/s", "h200": "25 TB/s", "h100": "25 TB/s"}[name]
+    assert figures["l2_bytes"].shown == {"b200": "126.5 MB", "h200": "60 MB", "h100": "50 MB"}[name]
     assert figures["shared_bytes"].value == 227 * 1024
     assert figures["tmem_columns"].value == (512 if name == "b200" else 0)
