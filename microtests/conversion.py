@@ -101,15 +101,21 @@ def cvt(form: Any, a: int) -> int:
     if form.sat:
         number = saturated(number)
     mode = form.rounding if form.rounding and not form.rounding.endswith("i") else "rn"
-    return encode(number, format, mode, ftz=form.ftz and form.dtype == "f32")
+    return _zero(form, format, encode(number, format, mode, ftz=form.ftz and form.dtype == "f32"))
 
 
 def _relu(form: Any, number: Number) -> Number:
     return finite(0) if form.relu and number.kind != "nan" and number.negative else number
 
 
+def _zero(form: Any, format: Format, word: int) -> int:
+    """With .pzo a result of -0 is +0."""
+    return 0 if getattr(form, "pzo", False) and word == format.sign else word
+
+
 def _half(form: Any, format: Format, a: int) -> int:
-    return encode(_relu(form, decode(a, F32)), format, form.rounding, finite_only=form.satfinite)
+    word = encode(_relu(form, decode(a, F32)), format, form.rounding, finite_only=form.satfinite)
+    return _zero(form, format, word)
 
 
 @lanewise(conversion.cvt_half)
@@ -129,7 +135,7 @@ def cvt_tf32(form: Any, a: int) -> int:
     number = _relu(form, decode(a, F32))
     if number.kind == "nan":
         return (a & 0xFFFFE000) - (0x2000 if form.satfinite else 0) if form.rounding == "rna" else 0x7FFFE000
-    return encode(number, TF32, form.rounding, finite_only=form.satfinite) << 13
+    return _zero(form, TF32, encode(number, TF32, form.rounding, finite_only=form.satfinite)) << 13
 
 
 def _narrow(form: Any, number: Number) -> int:
@@ -138,7 +144,7 @@ def _narrow(form: Any, number: Number) -> int:
     number = _relu(form, number)
     if number.kind == "nan":
         return format.largest if format.special == "none" else format.sign - 1
-    return encode(number, format, form.rounding, finite_only=True)
+    return _zero(form, format, encode(number, format, form.rounding, finite_only=True))
 
 
 def _beside(form: Any, high: int, low: int) -> int:
