@@ -13,7 +13,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.tensor import LANES
 from ptxgen.builder import Register
-from ptxgen.instr import barrier, cluster, integer, logic, memory, predicate, tcgen05
+from ptxgen.instr import barrier, cluster, control, integer, logic, memory, predicate, tcgen05
 
 _THREADS = 128
 
@@ -184,7 +184,7 @@ def _exclusive(draft: Draft, size: int, ctas: int, *, generic: bool) -> None:
 
 @microtest(512, 256, 32)
 def blocks(draft: Draft, size: int) -> None:
-    """An allocation waits until another warp has freed enough: it sees what that warp wrote before."""
+    """An allocation waits until another warp has freed enough; that orders no memory, so the word is polled."""
     made = Allocations(draft)
     base = made.alloc(512)
     flag, later = draft.shared(4), draft.shared(4)
@@ -199,7 +199,10 @@ def blocks(draft: Draft, size: int) -> None:
     draft.place(first)
     second, seen = made.by_warp(1), draft.reg("b32", "seen")
     draft(tcgen05.alloc(f"[{made.place}]", size, cta_group=1, space="shared::cta"))
+    again, unset = draft.label("again"), draft.reg("pred", "unset")
+    draft.place(again)
     draft(memory.ld_ordered(seen, f"[{flag}]", sem="acquire", scope="cta", space="shared", type="b32"))
+    draft(predicate.setp(unset, seen, 0, compare="eq", type="u32"), control.bra(again).when(unset))
     draft(memory.st(f"[{later}]", seen, space="shared", type="b32"))
     draft.place(second)
     made.meet()
