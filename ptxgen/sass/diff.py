@@ -1,8 +1,9 @@
 """Compare two listings: functions by name, instructions by alignment, and what differs in each pair.
 
 Two functions are the same if a one-to-one alignment leaves no difference in opcode, modifiers, predicate, immediates,
-constants, branch targets and control codes, and every register read sees the same definitions. Which registers the
-compiler chose does not count (ptxas 13.5 does not always choose the same for the same text); `renamed` lists it.
+constants, branch targets and control codes, and every register read sees the same definitions. Neither the kernel's
+name nor which registers the compiler chose counts (ptxas 13.5 does not always choose the same for the same text);
+`renamed` lists the instructions with other register numbers.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Pair:
 
     @property
     def same(self) -> bool:
-        return not self.differences and not self.resources and self.a.name == self.b.name
+        return not self.differences and not self.resources
 
     @property
     def kinds(self) -> Counter[str]:
@@ -243,12 +244,10 @@ def _compared(one: Function, other: Function, a: Listing, b: Listing) -> Pair:
     renamed: list[tuple[int, int]] = []
     if moved:
         known = a.has_life_ranges and b.has_life_ranges
-        wrong = not known or other_definitions(a_flow, b_flow, a_codes, b_codes, pairs)
-        for i, j in moved:
-            if wrong:
-                found.append(Difference("register", i, j, _register_detail(a_codes[i], b_codes[j])))
-            else:
-                renamed.append((i, j))
+        wrong = other_definitions(a_flow, b_flow, a_codes, b_codes, pairs) if known else {i for i, _ in moved}
+        renamed = [(i, j) for i, j in moved if i not in wrong]
+        unlike = wrong - {each.a for each in found}
+        found += [Difference("register", i, pairs[i], _register_detail(a_codes[i], b_codes[pairs[i]])) for i in unlike]
     renamed_a = {i for i, _ in renamed}
     told = {each.a for each in found}
     for i, j in pairs.items():
@@ -339,7 +338,7 @@ def _register_detail(one: Canonical, other: Canonical) -> str:
         for x, y in zip(one.registers, other.registers, strict=False)
         if x != y
     ]
-    return ", ".join(pairs)
+    return ", ".join(pairs) or "the same registers, with other definitions"
 
 
 def _in_the_word(left: Instruction, right: Instruction, renamed: bool) -> tuple[Kind, str] | None:

@@ -1,8 +1,8 @@
-"""Whether two functions whose registers have other numbers are the same: each operand must see the same definitions."""
+"""Which instructions read other values than their partners, where two functions number their registers differently."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from ptxgen.sass.canonical import Canonical
 from ptxgen.sass.flow import ENTRY, Flow, Register
@@ -13,28 +13,47 @@ _Named = list[tuple[Register, Register]]
 
 def other_definitions(
     a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical], pairs: Mapping[int, int]
-) -> bool:
-    """Whether some instruction of `a` reads or writes a register that is not that of its partner in `b`.
+) -> set[int]:
+    """The instructions of `a` that read or write another register than their partners in `b`.
 
-    `pairs` gives the partner of each instruction. A result that nothing reads must have its own number.
+    `pairs` gives the partner of each instruction. A result that nothing reads must have its own number. An instruction
+    with the same register numbers as its partner counts only where paired definitions of what it reads disagree:
+    a definition without a partner is a difference of its own.
     """
     named: dict[int, _Named] = {}
     for i, j in pairs.items():
         if a_codes[i].registers != b_codes[j].registers:
             named[i] = list(zip(a_codes[i].registers, b_codes[j].registers, strict=False))
     used = _used(a)
+    partners = set(pairs.values())
+    found: set[int] = set()
     for i, j in pairs.items():
         ones, others = a.definitions[i], b.definitions[j]
-        if len(ones) != len(others):
-            return True
-        for one, other in _reads(a, i, named.get(i), b, j):
-            if one not in ones or other not in others:
-                return True
-            if not _same_sources(ones[one], others[other], one, other, pairs, named):
-                return True
-        if i in named and not _writes_agree(a, b, i, j, named[i], used):
-            return True
-    return False
+        if i not in named and not _alone(ones, pairs.keys()) and not _alone(others, partners):
+            wrong = not _reads_agree(a, b, i, j, pairs, named)
+        else:
+            wrong = i in named and not (
+                len(ones) == len(others)
+                and _reads_agree(a, b, i, j, pairs, named)
+                and _writes_agree(a, b, i, j, named[i], used)
+            )
+        if wrong:
+            found.add(i)
+    return found
+
+
+def _alone(read: Mapping[Register, frozenset[int]], paired: Set[int]) -> bool:
+    """Whether some register that is read may come from an instruction without a partner."""
+    return any(each != ENTRY and each not in paired for sources in read.values() for each in sources)
+
+
+def _reads_agree(a: Flow, b: Flow, i: int, j: int, pairs: Mapping[int, int], named: Mapping[int, _Named]) -> bool:
+    """Whether every register that an instruction reads has the definitions that its partner sees."""
+    ones, others = a.definitions[i], b.definitions[j]
+    return len(ones) == len(others) and all(
+        one in ones and other in others and _same_sources(ones[one], others[other], one, other, pairs, named)
+        for one, other in _reads(a, i, named.get(i), b, j)
+    )
 
 
 def _used(flow: Flow) -> set[tuple[int, Register]]:

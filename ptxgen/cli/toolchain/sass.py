@@ -62,6 +62,26 @@ def sass(
 
     diff exits with 0 if both are the same, 1 if they differ, 2 if one cannot be used.
     """
+    from ptxgen.toolchain import AssemblerError
+
+    try:
+        return _sass(words, target, kernel, fail_on, loop=loop, summary=summary, everything=everything, as_json=as_json)
+    except AssemblerError as error:  # exit code 1 is that of a difference
+        first, *more = str(error).splitlines()
+        raise InputError(first, more) from None
+
+
+def _sass(
+    words: list[str],
+    target: str | None,
+    kernel: str | None,
+    fail_on: str | None,
+    *,
+    loop: bool,
+    summary: bool,
+    everything: bool,
+    as_json: bool,
+) -> int:
     if words[0] == "diff":
         if len(words) != 3:
             raise InputError(f"ptxgen sass diff takes two files or kernels, not {len(words) - 1}")

@@ -78,6 +78,15 @@ def test_the_option_that_caused_a_difference(cli: Cli, cache: Path) -> None:
     }
 
 
+def test_ptx_that_does_not_assemble_is_no_difference(cli: Cli, groups: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.ptx"
+    bad.write_text(".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k() { no.such; ret; }\n")
+    for words in ((bad,), ("diff", groups, bad), ("diff", bad, groups, "--fail-on", "spills")):
+        outcome = cli("sass", *words)
+        assert (outcome.code, outcome.out) == (2, ""), words
+        assert "no.such" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
