@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from ptxgen.sass.listing import Instruction
 
-#: (class, opcodes): the first that matches counts. Accesses are split by their width as well (`LDS.128`).
+#: (class, opcodes): the first that matches counts. Accesses are split by their width as well (`LDS.128`), MMAs by their
+#: opcode (`HMMA`, `IMMA`, `QGMMA`, `UTCOMMA`).
 CLASSES: tuple[tuple[str, str], ...] = (
     ("UTCMMA", r"UTC\w*MMA"),
-    ("HGMMA", r"[HIQB]GMMA"),
-    ("MMA", r"[HIDQBO]MMA|IMMA"),
+    ("GMMA", r"[A-Z]GMMA"),
+    ("MMA", r"[A-Z]MMA"),
     ("UTCCP", r"UTCCP"),
     ("UTCBAR", r"UTCBAR"),
     ("UTMALDG", r"UTMALDG|UBLKCP"),
@@ -51,6 +52,8 @@ CLASSES: tuple[tuple[str, str], ...] = (
     ("warp", r"VOTE\w*|SHFL|REDUX|MATCH|ELECT|ACQBULK|NANOSLEEP|USETMAXREG|PREEXIT|YIELD|ENDCOLLECTIVE|CREDUX"),
 )
 _PATTERNS = tuple((name, re.compile(pattern + r"$")) for name, pattern in CLASSES)
+#: Classes of MMAs: tcgen05.mma, wgmma, mma.
+MMA_GROUPS = ("UTCMMA", "GMMA", "MMA")
 #: Classes whose accesses are distinguished by width.
 _BY_WIDTH = frozenset({"LDS", "STS", "LDG", "STG", "LDL", "STL"})
 _WIDTH = re.compile(r"U?[S]?(8|16|32|64|128|256)$")
@@ -59,7 +62,16 @@ _WIDTH = re.compile(r"U?[S]?(8|16|32|64|128|256)$")
 def class_of(each: Instruction) -> str:
     """The class of an instruction, with its width where that counts: `LDS.128`; "other" where none fits."""
     name = _class(each.opcode)
+    if name in MMA_GROUPS:
+        return each.opcode
     return f"{name}.{width_of(each)}" if name in _BY_WIDTH else name
+
+
+def mmas(classes: Mapping[str, int], group: str | None = None) -> int:
+    """How many MMAs there are among counted classes; of one group (`UTCMMA`, `GMMA`, `MMA`) alone if it is named."""
+    return sum(
+        count for name, count in classes.items() if (kind := _class(name)) in MMA_GROUPS and group in (None, kind)
+    )
 
 
 @cache

@@ -19,6 +19,7 @@ from ptxgen.sass.canonical import Canonical, canonical
 from ptxgen.sass.control import MASK
 from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Instruction, Listing
+from ptxgen.sass.loops import LoopPair, NoLoopError, address, chosen, matched
 from ptxgen.sass.ptx_lines import Lines, changed_lines
 from ptxgen.sass.registers import other_definitions
 from ptxgen.sass.summary import Summary, summarize
@@ -67,6 +68,8 @@ class Pair:
     resources: tuple[tuple[str, int | None, int | None], ...] = ()
     #: Lines of the PTX of both that differ, where the code does.
     ptx: tuple[Lines, ...] = ()
+    #: The loops of both, spins and elections left out.
+    loops: tuple[LoopPair, ...] = ()
 
     @property
     def same(self) -> bool:
@@ -130,6 +133,7 @@ class Comparison:
                     "resources": [list(each) for each in pair.resources],
                     "renamed_registers": len(pair.renamed),
                     "ptx_lines": [list(each) for each in pair.ptx],
+                    "loops": [_loop_json(each) for each in pair.loops],
                     "a_summary": pair.a_summary.to_json(),
                     "b_summary": pair.b_summary.to_json(),
                     "differences": [
@@ -139,6 +143,17 @@ class Comparison:
                 for pair in self.pairs
             ],
         }
+
+
+def _loop_json(pair: LoopPair) -> dict[str, object]:
+    sides = {side: asdict(each) if each is not None else None for side, each in (("a", pair.a), ("b", pair.b))}
+    names = ("line", "a_instructions", "b_instructions", "a_stall", "b_stall")
+    return {
+        "place": pair.place,
+        "same": pair.same,
+        **sides,
+        "lines": [dict(zip(names, line, strict=True)) for line in pair.lines],
+    }
 
 
 def _located(each: Difference, pair: Pair) -> dict[str, object]:
@@ -174,6 +189,45 @@ def compare(
         made = [replace(pair, ptx=tuple(_lines_of(pair, lines))) if not pair.same else pair for pair in made]
     gaps = [f"{side} {_NO_LIFE_RANGES}" for side, each in (("A", a), ("B", b)) if not each.has_life_ranges]
     return Comparison(a, b, tuple(made), tuple(only_a), tuple(only_b), tuple(options), gaps=tuple(gaps))
+
+
+def within(found: Comparison, word: str) -> Comparison:
+    """A comparison of one loop alone: at an address or line of either side, or `main`. Raises NoLoopError."""
+    made: list[Pair] = []
+    missing = "there is no kernel on both sides"
+    for pair in found.pairs:
+        flows = Flow(pair.a), Flow(pair.b)
+        try:
+            loop = _loop_at(pair, flows, word)
+        except NoLoopError as error:
+            missing = str(error.args[0])
+            continue
+        a, b = (
+            {each.index for one in flow.loops if side and address(flow, one) == side.address
+             for each in flow.instructions(one)}
+            for flow, side in zip(flows, (loop.a, loop.b), strict=True)
+        )  # fmt: skip
+        kept = tuple(each for each in pair.differences if each.a in a or each.b in b)
+        made.append(replace(pair, differences=kept, loops=(loop,), resources=(), ptx=()))
+    if not made:
+        raise NoLoopError(missing)
+    return replace(found, pairs=tuple(made))
+
+
+def _loop_at(pair: Pair, flows: tuple[Flow, Flow], word: str) -> LoopPair:
+    """The pair of loops of which one is at a place. Raises NoLoopError."""
+    missing = NoLoopError(f"{word} is a loop that only polls or elects")
+    for side in (1, 0):  # B is what its author has open
+        try:
+            at = address(flows[side], chosen(flows[side], word))
+        except NoLoopError as error:
+            missing = error
+            continue
+        for each in pair.loops:
+            loop = (each.a, each.b)[side]
+            if loop is not None and loop.address == at:
+                return each
+    raise missing
 
 
 def _lines_of(pair: Pair, lines: Sequence[Lines]) -> Iterator[Lines]:
@@ -264,6 +318,7 @@ def _compared(one: Function, other: Function, a: Listing, b: Listing) -> Pair:
         tuple(found),
         tuple(renamed),
         tuple(_resources(one, other)),
+        loops=matched(a_flow, b_flow, pairs),
     )
 
 

@@ -6,28 +6,30 @@ from dataclasses import asdict
 
 from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import FILES, Function, Instruction, Listing
+from ptxgen.sass.loops import chosen
 from ptxgen.sass.summary import summarize
 
 
 def to_json(
-    listing: Listing, function: Function, loop_only: bool = False, summary_only: bool = False
+    listing: Listing, function: Function, loop: str | None = None, summary_only: bool = False
 ) -> dict[str, object]:
-    """The summary; with the listing blocks and instructions, those of the main loop alone with `loop_only`."""
+    """The summary; with the listing blocks and instructions, those of one `loop` alone where it is named.
+
+    Raises NoLoopError.
+    """
     summary = summarize(function, listing)
     made: dict[str, object] = {**summary.to_json(), "target": listing.target}
     if summary_only:
         return made
     flow = Flow(function)
     wanted = {block.number for block in flow.blocks}
-    if loop_only:
-        main = summary.main_loop
-        headers = {flow.function.instructions[flow.blocks[loop.header].start].address: loop for loop in flow.loops}
-        wanted = set(headers[main.address].blocks) if main is not None else set()
+    if loop is not None:
+        wanted = set(chosen(flow, loop).blocks)
     made["blocks"] = [
         {
             "number": block.number,
             "following": list(block.following),
-            "depth": sum(block.number in loop.blocks for loop in flow.loops),
+            "depth": sum(block.number in each.blocks for each in flow.loops),
             "instructions": [_instruction(each, listing) for each in function.instructions[block.start : block.end]],
         }
         for block in flow.blocks

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ptxgen.names import shown_name
+from ptxgen.sass.classes import MMA_GROUPS, mmas
 from ptxgen.sass.diff import Comparison, Difference, Pair
-from ptxgen.sass.flow import Flow, Loop
+from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Listing
-from ptxgen.sass.summary import LoopSummary, Summary
+from ptxgen.sass.loops import LoopPair, LoopSummary, chosen
+from ptxgen.sass.summary import Summary
 
 #: Differences of a function that are shown before the rest is counted.
 _SHOWN = 40
@@ -20,25 +22,20 @@ _NUMBER = re.compile(r"\b\d+\b")
 _PTX_LINES = 6
 #: Loops that a summary lists.
 _LOOPS = 8
+#: Source lines of a loop that a comparison lists.
+_SOURCE_LINES = 6
 #: Characters of a PTX line that a listing shows.
 _LINE = 100
 
 
-def listing_lines(listing: Listing, function: Function, *, loop_only: bool = False) -> Iterator[str]:
+def listing_lines(listing: Listing, function: Function, *, loop: str | None = None) -> Iterator[str]:
     """The code of a function beside its PTX: blocks, loops, addresses, control codes, live registers.
 
-    With `loop_only` the main loop alone (`Summary.main_loop`); nothing where there is no loop.
+    `loop` lists one loop alone: `main`, an address or a line (`loops.chosen`). Raises NoLoopError.
     """
-    from ptxgen.sass.summary import summarize
-
     flow = Flow(function)
     ptx = listing.ptx.splitlines()
-    wanted = None
-    if loop_only:
-        main = summarize(function).main_loop
-        if main is None:
-            return
-        wanted = next(loop for loop in flow.loops if _address(flow, loop) == main.address)
+    wanted = chosen(flow, loop) if loop is not None else None
     heads = {loop.header: loop for loop in flow.loops}
     depths = [sum(block.number in loop.blocks for loop in flow.loops) for block in flow.blocks]
     width = min(max((len(each.text) for each in function.instructions), default=0), 64)
@@ -49,8 +46,8 @@ def listing_lines(listing: Listing, function: Function, *, loop_only: bool = Fal
         if block.start in function.subroutines.values():
             name = next(name for name, start in function.subroutines.items() if start == block.start)
             yield f"subroutine {name}:"
-        loop = heads.get(block.number)
-        mark = f"  loop, depth {loop.depth + 1}" if loop is not None else ""
+        head = heads.get(block.number)
+        mark = f"  loop, depth {head.depth + 1}" if head is not None else ""
         following = ", ".join(f"B{number}" for number in block.following) or "exit"
         yield f"B{block.number} -> {following}{mark}"
         bar = "│" * depths[block.number]
@@ -69,10 +66,6 @@ def _cut(line: str) -> str:
     return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"
 
 
-def _address(flow: Flow, loop: Loop) -> int:
-    return flow.function.instructions[flow.blocks[loop.header].start].address
-
-
 def summary_lines(summary: Summary) -> Iterator[str]:
     """A summary as `what  figures`."""
     yield f"registers    {_known(summary.registers)} a thread; stack {_known(summary.stack_bytes)} bytes"
@@ -85,8 +78,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"live         {live + place + line if live else 'unknown'}"
     yield f"classes      {_classes(summary.classes)}"
     main = summary.main_loop
-    for loop in sorted(summary.loops, key=lambda loop: loop is not main)[:_LOOPS]:
-        yield f"{'main loop' if loop is main else 'loop':<12} {loop_text(loop)}"
+    for loop in sorted(summary.loops, key=lambda loop: (loop is not main, loop.role != ""))[:_LOOPS]:
+        yield f"{'main loop' if loop is main else loop.role or 'loop':<12} {loop_text(loop)}"
     if len(summary.loops) > _LOOPS:
         yield f"             and {len(summary.loops) - _LOOPS} more loops"
     for warning in summary.warnings or ():
@@ -104,8 +97,9 @@ def _classes(classes: Mapping[str, int]) -> str:
 def loop_text(loop: LoopSummary) -> str:
     """A loop in one line."""
     lines = f", PTX lines {loop.ptx_lines[0]} to {loop.ptx_lines[1]}" if loop.ptx_lines else ""
+    source = f" ({loop.place})" if loop.source else ""
     return (
-        f"at {loop.address:#x}, depth {loop.depth + 1}{lines}: {loop.instructions} instructions, "
+        f"at {loop.address:#x}{source}, depth {loop.depth + 1}{lines}: {loop.instructions} instructions, "
         f"{loop.issue_slots} issue slots, stall sum {loop.stall}, {loop.scoreboard_waits} scoreboard waits; "
         f"{_classes(loop.classes)}"
     )
@@ -145,6 +139,9 @@ def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iter
     yield f"{name}: different{f' ({kinds})' if kinds else ''}"
     for what, a, b in figures(pair):
         yield f"  {what:<24} {_known(a):>8} -> {_known(b):<8} {_change(a, b)}"
+    for loop in pair.loops:
+        if not loop.same:
+            yield from _loop_lines(loop, everything=everything)
     yield from _warnings(pair)
     if pair.renamed:
         yield f"  {_renamed(pair)}"
@@ -153,6 +150,32 @@ def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iter
     if len(shown) < len(pair.differences):
         yield f"  and {len(pair.differences) - len(shown)} more differences (--all shows them)"
     yield from _ptx_lines(comparison, pair)
+
+
+def loop_change(pair: LoopPair) -> str:
+    """A loop of both sides in one line: `loop at pipe.cu:60: 159 -> 60 instructions, stall sum 334 -> 198`."""
+    a, b = pair.a, pair.b
+    if a is None or b is None:
+        side, loop = ("A", a) if b is None else ("B", b)
+        assert loop is not None
+        return (
+            f"loop at {pair.place}: in {side} only, {loop.instructions} instructions, stall sum {loop.stall}; "
+            f"{loop.address:#x}"
+        )
+    return (
+        f"loop at {pair.place}: {a.instructions} -> {b.instructions} instructions, "
+        f"stall sum {a.stall} -> {b.stall}; {a.address:#x} -> {b.address:#x}"
+    )
+
+
+def _loop_lines(pair: LoopPair, *, everything: bool) -> Iterator[str]:
+    """A loop, and the lines of its source whose instructions or stalls differ, those with most stalls first."""
+    yield f"  {loop_change(pair)}"
+    shown = pair.lines if everything else pair.lines[:_SOURCE_LINES]
+    for line, a, b, before, after in shown:
+        yield f"    {line}: {a} -> {b} instructions, stall sum {before} -> {after}"
+    if len(shown) < len(pair.lines):
+        yield f"    and {len(pair.lines) - len(shown)} more lines (--all shows them)"
 
 
 def _warnings(pair: Pair) -> Iterator[str]:
@@ -199,7 +222,7 @@ def _renamed(pair: Pair) -> str:
 
 
 def figures(pair: Pair) -> Iterator[tuple[str, int | None, int | None]]:
-    """(what, a, b) of the figures that differ: registers, spills, classes, stalls of the main loop."""
+    """(what, a, b) of the figures that differ: registers, spills, classes."""
     a, b = pair.a_summary, pair.b_summary
     rows: list[tuple[str, int | None, int | None]] = [
         ("registers", a.registers, b.registers),
@@ -208,11 +231,6 @@ def figures(pair: Pair) -> Iterator[tuple[str, int | None, int | None]]:
         ("shared bytes", a.shared_bytes, b.shared_bytes),
         ("instructions", a.instructions, b.instructions),
         ("live GPR", a.live.get("GPR"), b.live.get("GPR")),
-    ]
-    one, other = a.main_loop, b.main_loop
-    rows += [
-        ("main loop stall sum", one.stall if one else None, other.stall if other else None),
-        ("main loop instructions", one.instructions if one else None, other.instructions if other else None),
     ]
     names = dict.fromkeys((*a.classes, *b.classes))
     rows += [(f"{name}", a.classes.get(name, 0), b.classes.get(name, 0)) for name in names]
@@ -284,7 +302,8 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
 
     `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
     stack, shared, instructions, loop-stalls, loop-instructions, warnings (of ptxas, where PTX was assembled), code (any
-    difference), and classes such as R2UR. A function that only one side has breaks any. Raises ThresholdError.
+    difference), and classes such as R2UR. `loop-stalls` and `loop-instructions` hold for every loop but spins and
+    elections; one that only B has counts from 0. A function that only one side has breaks any. Raises ThresholdError.
     """
     found: list[str] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -299,30 +318,50 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
 def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[str]:
     if name == "code":
         return [] if pair.same else [f"code: {shown_name(pair.b.name)} differs"]
+    if name in ("loop-stalls", "loop-instructions"):
+        return list(_broken_loops(pair, name, limit, item))
     a, b = (_figure(summary, name, item) for summary in (pair.a_summary, pair.b_summary))
     if a is None or b is None:
         return [f"{name}: not known for {shown_name(pair.b.name)}"]
+    exceeded = b - a > _allowed(a, limit, item)
+    return [f"{name}: {a} -> {b} in {shown_name(pair.b.name)}, more than {item} allows"] if exceeded else []
+
+
+def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]:
+    """The loops of B that exceed a threshold."""
+    for loop in pair.loops:
+        figures = [
+            0 if each is None else each.stall if name == "loop-stalls" else each.instructions
+            for each in (loop.a, loop.b)
+        ]
+        if figures[1] - figures[0] > _allowed(figures[0], limit, item):
+            yield f"{name}: {loop_change(loop)} in {shown_name(pair.b.name)}, more than {item} allows"
+
+
+def _allowed(a: int, limit: str, item: str) -> float:
+    """By how much a figure may grow. Raises ThresholdError."""
     try:
-        allowed = a * float(limit[:-1]) / 100 if limit.endswith("%") else float(limit or 0)
+        return a * float(limit[:-1]) / 100 if limit.endswith("%") else float(limit or 0)
     except ValueError:
         raise ThresholdError(f"--fail-on {item!r}: the limit must be a number or a percentage, not {limit!r}") from None
-    return [f"{name}: {a} -> {b} in {shown_name(pair.b.name)}, more than {item} allows"] if b - a > allowed else []
 
 
 def _figure(summary: Summary, name: str, item: str) -> int | None:
-    main = summary.main_loop
     values: dict[str, int | None] = {
         "registers": summary.registers,
         "spills": summary.local_loads + summary.local_stores,
         "stack": summary.stack_bytes,
         "shared": summary.shared_bytes,
         "instructions": summary.instructions,
-        "loop-stalls": main.stall if main else 0,
-        "loop-instructions": main.instructions if main else 0,
         "warnings": len(summary.warnings) if summary.warnings is not None else None,
     }
     if name in values:
         return values[name]
+    if name in MMA_GROUPS:
+        return mmas(summary.classes, name)
     if name.upper() == name or name in summary.classes:
         return summary.classes.get(name, 0)
-    raise ThresholdError(f"--fail-on {item!r}: known are {', '.join(values)}, code, and classes such as R2UR")
+    raise ThresholdError(
+        f"--fail-on {item!r}: known are {', '.join(values)}, loop-stalls, "
+        "loop-instructions, code, and classes such as R2UR"
+    )

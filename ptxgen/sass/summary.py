@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 from ptxgen.sass.classes import counts
-from ptxgen.sass.flow import Flow, Loop
-from ptxgen.sass.listing import FILES, Function, Instruction, Listing
+from ptxgen.sass.flow import Flow
+from ptxgen.sass.listing import FILES, Function, Listing
+from ptxgen.sass.loops import LoopSummary, main_loop, nesting, summaries
 
 #: Warnings of ptxas that change what a kernel costs: serialized wgmma, waits that ptxas adds, setmaxnreg ignored.
 _WARNINGS = re.compile(r"C75\d\d|setmaxnreg|serializ|wgmma", re.I)
 _OF_FUNCTION = re.compile(r"function '([^']+)'")
 _TOOL = re.compile(r"^ptxas (?:info|warning)\s*:\s*")
-
-
-@dataclass(frozen=True)
-class LoopSummary:
-    """A loop: where it begins, its instructions and classes, and the sum of the stalls of one pass.
-
-    `issue_slots` counts the instructions that issue, NOP included; `stall` adds up their stall counts in cycles: the
-    least time of a pass for one warp, scoreboard waits left out. `ptx_lines` are the first and last line of the PTX.
-    """
-
-    address: int
-    depth: int
-    innermost: bool
-    instructions: int
-    issue_slots: int
-    stall: int
-    scoreboard_waits: int
-    classes: Mapping[str, int]
-    ptx_lines: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -57,23 +39,19 @@ class Summary:
     live_at: Mapping[str, int]
     live_ptx_line: int | None
     warnings: tuple[str, ...] | None = None
+    #: The loops in each loop, by their positions in `loops`.
+    nested: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @property
     def main_loop(self) -> LoopSummary | None:
-        """The deepest loop that issues MMAs, of those the one with the most; else the innermost loop with most code."""
-        products = [loop for loop in self.loops if _mmas(loop.classes)]
-        if products:
-            return max(products, key=lambda loop: (loop.depth, _mmas(loop.classes)))
-        inner = [loop for loop in self.loops if loop.innermost]
-        return max(inner, key=lambda loop: loop.instructions, default=None)
+        """The loop with most of the work, spins and elections left out (`ptxgen.sass.loops.main_loop`)."""
+        return main_loop(self.loops, self.nested)
 
     def to_json(self) -> dict[str, object]:
         """All of it as JSON values."""
-        return {**asdict(self), "main_loop": asdict(self.main_loop) if self.main_loop else None}
-
-
-def _mmas(classes: Mapping[str, int]) -> int:
-    return sum(classes.get(name, 0) for name in ("UTCMMA", "HGMMA", "MMA"))
+        made = {**asdict(self), "main_loop": asdict(self.main_loop) if self.main_loop else None}
+        del made["nested"]
+        return made
 
 
 def summarize(function: Function, listing: Listing | None = None, flow: Flow | None = None) -> Summary:
@@ -97,33 +75,13 @@ def summarize(function: Function, listing: Listing | None = None, flow: Flow | N
         local_loads=sum(each.opcode == "LDL" for each in real),
         local_stores=sum(each.opcode == "STL" for each in real),
         classes=dict(classes.most_common()),
-        loops=tuple(loop_summary(flow, loop) for loop in flow.loops),
+        loops=summaries(flow),
+        nested=nesting(flow),
         live={file: each.registers.live[n] for n, (file, each) in enumerate(peaks.items()) if each is not None},
         live_at={file: each.address for file, each in peaks.items() if each is not None},
         live_ptx_line=peak.ptx_line if peak is not None else None,
         warnings=tuple(warnings(listing.log, function.name)) if listing is not None and listing.log else None,
     )
-
-
-def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
-    """The figures of a loop, inner loops included."""
-    body = flow.instructions(loop)
-    lines = [each.ptx_line for each in body if each.ptx_line is not None]
-    return LoopSummary(
-        address=flow.function.instructions[flow.blocks[loop.header].start].address,
-        depth=loop.depth,
-        innermost=loop.innermost,
-        instructions=sum(each.opcode != "NOP" for each in body),
-        issue_slots=len(body),
-        stall=sum(_stall(each) for each in body),
-        scoreboard_waits=sum(bool(each.control.wait) for each in body),
-        classes=dict(counts(body).most_common()),
-        ptx_lines=(min(lines), max(lines)) if lines else None,
-    )
-
-
-def _stall(each: Instruction) -> int:
-    return max(each.control.stall, 1)
 
 
 def warnings(log: str, function: str) -> Iterator[str]:

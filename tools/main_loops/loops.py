@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ptxgen.sass import Listing
+from ptxgen.sass.classes import MMA_GROUPS, mmas
 from ptxgen.sass.flow import Flow
-from ptxgen.sass.summary import loop_summary, summarize
+from ptxgen.sass.loops import LoopSummary, loop_summary
+from ptxgen.sass.summary import summarize
 
 #: The class of instructions by which a loop is known, the role of its warp, and how many of them a K block takes.
 ROLES = (("UTMALDG", "load", 2), ("UTCMMA", "MMA", 4))
@@ -46,6 +48,10 @@ HEAD = """\
 """
 
 
+def _count(figures: LoopSummary, name: str) -> int:
+    return mmas(figures.classes, name) if name in MMA_GROUPS else figures.classes.get(name, 0)
+
+
 def rows(kernel: str, listing: Listing) -> Iterator[Row]:
     """The deepest loops with loads or MMAs."""
     function = listing.kernel()
@@ -53,12 +59,12 @@ def rows(kernel: str, listing: Listing) -> Iterator[Row]:
     summary = summarize(function, listing, flow)
     found = [(loop, loop_summary(flow, loop)) for loop in flow.loops]
     for name, role, count in ROLES:
-        with_it = [(loop, figures) for loop, figures in found if figures.classes.get(name)]
+        with_it = [(loop, figures) for loop, figures in found if _count(figures, name)]
         deepest = max((loop.depth for loop, _ in with_it), default=0)
         for loop, figures in with_it:
             if loop.depth < deepest:
                 continue
-            blocks = figures.classes[name] / count
+            blocks = _count(figures, name) / count
             yield Row(
                 kernel,
                 role,

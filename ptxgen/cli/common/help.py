@@ -56,8 +56,11 @@ def _write_examples(name: str | None, formatter: Any) -> None:
                 formatter.write(f"  {command}\n")  # whole, to be copied
 
 
-#: Options whose value may be left out, and what it then is.
-_OPTIONAL_VALUES = {"--explore": "60"}
+#: Options whose value may be left out: what it then is, and what a value looks like.
+_OPTIONAL_VALUES = {
+    "--explore": ("60", r"-?[\d.]+(e-?\d+)?"),
+    "--loop": ("main", r"main|0x[\da-fA-F]+|(?:.*:)?\d+"),
+}
 
 
 def _completed(arguments: list[str]) -> list[str]:
@@ -66,8 +69,9 @@ def _completed(arguments: list[str]) -> list[str]:
     for number, word in enumerate(arguments, 1):
         made.append(word)
         following = arguments[number] if number < len(arguments) else ""
-        if word in _OPTIONAL_VALUES and not re.fullmatch(r"-?[\d.]+(e-?\d+)?", following):
-            made.append(_OPTIONAL_VALUES[word])
+        value, form = _OPTIONAL_VALUES.get(word, ("", ""))
+        if value and not re.fullmatch(form, following):
+            made.append(value)
     return made
 
 

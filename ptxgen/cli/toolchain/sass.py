@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,7 +44,16 @@ def sass(
     kernel: Annotated[
         str | None, typer.Option("--kernel", metavar="NAME", help="One kernel of several.", show_default=False)
     ] = None,
-    loop: Annotated[bool, typer.Option("--loop", help="List the main loop only.")] = False,
+    loop: Annotated[
+        str | None,
+        typer.Option(
+            "--loop",
+            metavar="[ADDRESS|LINE]",
+            help="One loop only: that at an address (0x310) or line (60, pipe.cu:60). Default: the main loop. With "
+            "diff: its differences and figures.",
+            show_default=False,
+        ),
+    ] = None,
     summary: Annotated[bool, typer.Option("--summary", help="Figures without the listing.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Show every difference.")] = False,
     fail_on: Annotated[
@@ -52,7 +61,8 @@ def sass(
         typer.Option(
             "--fail-on",
             metavar="LIST",
-            help="diff: fail (exit code 1) only where figures grow, such as registers+2,spills,loop-stalls+5%.",
+            help="diff: fail (exit code 1) only where figures grow, such as registers+2,spills,loop-stalls+5%. "
+            "loop-stalls and loop-instructions hold for every loop.",
             show_default=False,
         ),
     ] = None,
@@ -77,7 +87,7 @@ def _sass(
     kernel: str | None,
     fail_on: str | None,
     *,
-    loop: bool,
+    loop: str | None,
     summary: bool,
     everything: bool,
     as_json: bool,
@@ -85,7 +95,7 @@ def _sass(
     if words[0] == "diff":
         if len(words) != 3:
             raise InputError(f"ptxgen sass diff takes two files or kernels, not {len(words) - 1}")
-        return _diff(words[1], words[2], target, kernel, fail_on, everything=everything, as_json=as_json)
+        return _diff(words[1], words[2], target, kernel, fail_on, loop=loop, everything=everything, as_json=as_json)
     if len(words) != 1:
         raise InputError(
             f"ptxgen sass takes one file or kernel, not {len(words)}; to compare two: ptxgen sass diff A B"
@@ -95,13 +105,17 @@ def _sass(
     return _show(words[0], target, kernel, loop=loop, summary_only=summary, as_json=as_json)
 
 
-def _show(word: str, target: str | None, kernel: str | None, *, loop: bool, summary_only: bool, as_json: bool) -> int:
+def _show(
+    word: str, target: str | None, kernel: str | None, *, loop: str | None, summary_only: bool, as_json: bool
+) -> int:
     from ptxgen.sass import summarize
     from ptxgen.sass.export import to_json
     from ptxgen.sass.show import listing_lines, summary_lines
 
     listing = _given(word).listing(target)
     functions = listing.functions if kernel is None else (_kernel(listing, kernel),)
+    if loop is not None:
+        functions = tuple(_with_loop(functions, loop))
     if as_json:
         print(json.dumps([to_json(listing, each, loop, summary_only) for each in functions], indent=1))
         return OK
@@ -109,7 +123,7 @@ def _show(word: str, target: str | None, kernel: str | None, *, loop: bool, summ
     for each in functions:
         print(f"{shown_name(each.name)} ({listing.target})")
         if not summary_only:
-            lines = list(listing_lines(listing, each, loop_only=loop))
+            lines = list(listing_lines(listing, each, loop=loop))
             print(*lines, "", sep="\n")
             widest = max(widest, *map(len, lines), 0)
         for line in summary_lines(summarize(each, listing)):
@@ -122,19 +136,46 @@ def _show(word: str, target: str | None, kernel: str | None, *, loop: bool, summ
     return OK
 
 
+def _with_loop(functions: Sequence[Function], loop: str) -> Iterator[Function]:
+    """The functions that have a loop. Raises InputError where none has."""
+    from ptxgen.sass.flow import Flow
+    from ptxgen.sass.loops import NoLoopError, chosen
+
+    missing: NoLoopError | None = None
+    found = 0
+    for each in functions:
+        try:
+            chosen(Flow(each), loop)
+        except NoLoopError as error:
+            missing = error
+            continue
+        found += 1
+        yield each
+    if not found and missing is not None:
+        raise InputError(str(missing.args[0]))
+
+
 def _diff(
-    a: str, b: str, target: str | None, kernel: str | None, fail_on: str | None, *, everything: bool, as_json: bool
+    a: str,
+    b: str,
+    target: str | None,
+    kernel: str | None,
+    fail_on: str | None,
+    *,
+    loop: str | None,
+    everything: bool,
+    as_json: bool,
 ) -> int:
     from ptxgen.sass.cache import keep, kept, place
 
     given = _given(a), _given(b)
-    asked = repr((a, b, target, kernel, fail_on, everything, as_json)).encode()
+    asked = repr((a, b, target, kernel, fail_on, loop, everything, as_json)).encode()
     path = place("diff", *(each.data for each in given), asked)
     match kept(path):
         case [str(text), int(code)]:
             pass
         case _:
-            text, code = _compared(given, target, kernel, fail_on, everything=everything, as_json=as_json)
+            text, code = _compared(given, target, kernel, fail_on, loop=loop, everything=everything, as_json=as_json)
             keep(path, [text, code])
     print(text)
     return code
@@ -146,11 +187,13 @@ def _compared(
     kernel: str | None,
     fail_on: str | None,
     *,
+    loop: str | None,
     everything: bool,
     as_json: bool,
 ) -> tuple[str, int]:
     """What a comparison prints, and its exit code."""
     from ptxgen.sass import compare
+    from ptxgen.sass.diff import within
     from ptxgen.sass.show import ThresholdError, broken_thresholds, comparison_lines
 
     with ThreadPoolExecutor(2) as pool:  # ptxas and nvdisasm run as processes of their own
@@ -159,6 +202,8 @@ def _compared(
     try:
         found = compare(one, other, kernel=kernel, options=_options(first, second))
         found = replace(found, causes=_causes(found, one, first, second, target, kernel))
+        if loop is not None:
+            found = within(found, loop)
         broken = broken_thresholds(found, fail_on) if fail_on is not None else []
     except LookupError as error:
         raise InputError(str(error.args[0])) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Cli
-from tests.support.cubins import cubin
+from tests.support.cubins import CONSUMER, PRODUCER, cubin, pipeline_text
 from tests.support.paths import ROOT
 
 WGMMA = "hopper/wgmma"
@@ -85,6 +85,21 @@ def test_ptx_that_does_not_assemble_is_no_difference(cli: Cli, groups: Path, tmp
         outcome = cli("sass", *words)
         assert (outcome.code, outcome.out) == (2, ""), words
         assert "no.such" in outcome.err
+
+
+def test_the_command_takes_a_loop(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "pipe.ptx"
+    path.write_text(pipeline_text(12))
+    main = cli("sass", path, "--loop")
+    assert main.code == 0
+    assert main.out == cli("sass", path, "--loop", f"pipe.cu:{CONSUMER}").out == cli("sass", "--loop", path).out
+    assert cli("sass", path, "--loop", str(PRODUCER)).out != main.out
+    unknown = cli("sass", path, "--loop", "77")
+    assert unknown.code == 2
+    assert "there is no loop at 77; there are: " in unknown.err
+    summary = cli("sass", path, "--summary").out
+    assert re.search(rf"main loop +at 0x\w+ \(pipe.cu:{CONSUMER}\)", summary)
+    assert "election" in summary
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,358 @@
+"""Loops of a function in figures: which poll or elect only, which is the main one, and which match between two.
+
+A spin polls a barrier, a flag or a lock; an election is what ptxas wraps around an instruction with uniform operands
+(TMA, tcgen05) that one thread issues. Both run as often as they must, so they are neither weighed nor gated; the loops
+around them count them once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from ptxgen.sass.classes import counts, mmas
+from ptxgen.sass.flow import ENTRY, Flow, Loop
+from ptxgen.sass.listing import Instruction
+
+Role = Literal["", "spin", "election"]
+#: How many passes of an inner loop a pass of the loop around it is taken to make.
+_PASSES = 8
+#: Instructions of a loop that polls with a counter or a growing pause, at most.
+_POLLING = 24
+#: What two loops need in common to be taken for the same: from 0 (nothing) to 3.
+_ALIKE = 0.5
+_EFFECT = re.compile(r"ST[GSL]?$|STAS|STSM|STTM|RED|UTMA|UBLK|UTC|LDGSTS|LDTM|\w*MMA$|SUST|SHFL|BAR$")
+_MEMORY = re.compile(r"LD[GS]?$|LDS|ATOM|SYNCS$")
+_PAUSE = re.compile(r"NANOSLEEP$")
+
+
+@dataclass(frozen=True)
+class LoopSummary:
+    """A loop: where it begins, its instructions and classes, and the sum of the stalls of one pass.
+
+    `issue_slots` counts the instructions that issue, NOP included; `stall` adds up their stall counts in cycles: the
+    least time of a pass for one warp, scoreboard waits left out. All include the loops inside, each once.
+    `ptx_lines` are the first and last line of the PTX, `ptx_line` and `source` the line of the branch back.
+    `role` says of loops without work of their own what they are.
+    """
+
+    address: int
+    depth: int
+    innermost: bool
+    instructions: int
+    issue_slots: int
+    stall: int
+    scoreboard_waits: int
+    classes: Mapping[str, int]
+    ptx_lines: tuple[int, int] | None
+    ptx_line: int | None = None
+    source: str = ""
+    role: Role = ""
+
+    @property
+    def place(self) -> str:
+        """Where a reader looks for the loop: its source line, its PTX line, or its address."""
+        if self.source:
+            return short(self.source)
+        return f"PTX line {self.ptx_line}" if self.ptx_line is not None else f"{self.address:#x}"
+
+
+def short(source: str) -> str:
+    """`/home/me/pipe.cu:60` as `pipe.cu:60`."""
+    return source.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def address(flow: Flow, loop: Loop) -> int:
+    """The address of the first instruction of a loop's header."""
+    return flow.function.instructions[flow.blocks[loop.header].start].address
+
+
+def stall(each: Instruction) -> int:
+    """The cycles before a warp may issue the next instruction."""
+    return max(each.control.stall, 1)
+
+
+def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
+    """The figures of a loop, inner loops included."""
+    body = flow.instructions(loop)
+    lines = [each.ptx_line for each in body if each.ptx_line is not None]
+    latch = _latch(flow, loop)
+    return LoopSummary(
+        address=address(flow, loop),
+        depth=loop.depth,
+        innermost=loop.innermost,
+        instructions=sum(each.opcode != "NOP" for each in body),
+        issue_slots=len(body),
+        stall=sum(map(stall, body)),
+        scoreboard_waits=sum(bool(each.control.wait) for each in body),
+        classes=dict(counts(body).most_common()),
+        ptx_lines=(min(lines), max(lines)) if lines else None,
+        ptx_line=latch.ptx_line,
+        source=latch.source,
+        role=role_of(flow, loop),
+    )
+
+
+def _latch(flow: Flow, loop: Loop) -> Instruction:
+    """The last branch back to the header, or from the end of a loop what jumps to it."""
+    instructions = flow.function.instructions
+    back = [each for each in flow.before[loop.header] if each in loop.blocks]
+    # ptxas puts rarely executed blocks behind the function: the branch of the block next to the header's is meant.
+    behind = [each for each in back if each >= loop.header] or back
+    return instructions[flow.blocks[max(behind, default=loop.header)].end - 1]
+
+
+def role_of(flow: Flow, loop: Loop) -> Role:
+    """Whether a loop only polls or elects."""
+    if not loop.innermost:
+        return ""
+    body = flow.instructions(loop)
+    opcodes = {each.opcode for each in body}
+    if "ELECT" in opcodes and any(each.opcode == "BRA" and {"U", "ANY"} <= set(each.modifiers) for each in body):
+        return "election"
+    if any(_EFFECT.match(opcode) for opcode in opcodes):
+        return ""
+    polls = any(_PAUSE.match(each.opcode) or "PHASECHK" in each.modifiers for each in body)
+    if polls and len(body) <= _POLLING:
+        return "spin"
+    if any(_MEMORY.match(opcode) for opcode in opcodes) and any(each.registers.reads for each in body):
+        return "" if _carries(flow, body) else "spin"
+    return ""
+
+
+def _carries(flow: Flow, body: Sequence[Instruction]) -> bool:
+    """Whether an instruction of a loop reads what a pass before it wrote."""
+    indices = {each.index for each in body}
+    for each in body:
+        for register in each.registers.reads:
+            inside = [source for source in flow.definitions[each.index][register] if source in indices]
+            if any(source >= each.index for source in inside):
+                return True
+    return False
+
+
+def summaries(flow: Flow) -> tuple[LoopSummary, ...]:
+    """All loops of a function, outer ones first."""
+    return tuple(loop_summary(flow, loop) for loop in flow.loops)
+
+
+@dataclass(frozen=True)
+class LoopPair:
+    """A loop of one function and its partner in the other; None on the side that has none."""
+
+    a: LoopSummary | None
+    b: LoopSummary | None
+    #: Source lines whose instructions differ in number or stalls: (line, instructions a, b, stall sum a, b).
+    lines: tuple[tuple[str, int, int, int, int], ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where the loop is: that of A, and that of B where it differs."""
+        if self.a is None or self.b is None:
+            loop = self.a or self.b
+            return loop.place if loop is not None else ""
+        return self.a.place if self.a.place == self.b.place else f"{self.a.place} -> {self.b.place}"
+
+    @property
+    def same(self) -> bool:
+        """Whether the figures of both are equal."""
+        return (
+            self.a is not None
+            and self.b is not None
+            and (self.a.instructions, self.a.stall, self.a.classes)
+            == (self.b.instructions, self.b.stall, self.b.classes)
+        )
+
+
+def main_loop(loops: Sequence[LoopSummary], inside: Mapping[int, Sequence[int]]) -> LoopSummary | None:
+    """The loop that most of the work is in; `inside` has the loops in each, by index.
+
+    The deepest that issues MMAs, of those the one with the most. Without MMAs the heaviest outer loop, and of the loops
+    in it the heaviest as long as that has most of its weight. Spins and elections do not count.
+    """
+    working = [loop for loop in loops if not loop.role]
+    if products := [loop for loop in working if mmas(loop.classes)]:
+        return max(products, key=lambda loop: (loop.depth, mmas(loop.classes)))
+    if not working:
+        return max(loops, key=lambda loop: loop.instructions, default=None)
+
+    @cache
+    def weight(index: int) -> float:
+        nested = {deep for each in inside[index] for deep in inside[each]}
+        direct = [each for each in inside[index] if each not in nested]
+        own = loops[index].stall - sum(loops[each].stall for each in direct)
+        return own + _PASSES * sum(weight(each) for each in direct if not loops[each].role)
+
+    index = max((i for i, loop in enumerate(loops) if not loop.role and not _is_inner(i, loops, inside)), key=weight)
+    while True:
+        inner = max((i for i in inside[index] if not loops[i].role), key=weight, default=None)
+        if inner is None or 2 * _PASSES * weight(inner) < weight(index):
+            return loops[index]
+        index = inner
+
+
+def _is_inner(index: int, loops: Sequence[LoopSummary], inside: Mapping[int, Sequence[int]]) -> bool:
+    return any(index in found and not loops[outer].role for outer, found in inside.items())
+
+
+def nesting(flow: Flow) -> dict[int, list[int]]:
+    """The loops in each loop of a function, by index."""
+    return {
+        i: [j for j, inner in enumerate(flow.loops) if inner.blocks < outer.blocks]
+        for i, outer in enumerate(flow.loops)
+    }
+
+
+# Two functions.
+
+
+def matched(a: Flow, b: Flow, pairs: Mapping[int, int]) -> tuple[LoopPair, ...]:
+    """All loops of two functions that do work, each with its partner. `pairs`: the aligned instructions.
+
+    Loops in matched loops are matched first, then what is left wherever it lies.
+    """
+    ones, others = _working(a), _working(b)
+    found: dict[int, int] = {}
+
+    def match(left: Sequence[int], right: Sequence[int], least: float) -> None:
+        scores = sorted(
+            ((_likeness(ones[i], others[j], pairs), i, j) for i in left for j in right),
+            key=lambda each: (-each[0], each[1], each[2]),
+        )
+        taken: set[int] = set()
+        for score, i, j in scores:
+            if score >= least and i not in found and j not in taken:
+                found[i] = j
+                taken.add(j)
+        for i in left:
+            if i in found:
+                match(ones[i].inner, others[found[i]].inner, least)
+
+    match(
+        [i for i, each in ones.items() if each.outer is None],
+        [j for j, each in others.items() if each.outer is None],
+        _ALIKE,
+    )
+    rest = [i for i in ones if i not in found], [j for j in others if j not in set(found.values())]
+    for score, i, j in sorted(
+        ((_likeness(ones[i], others[j], pairs), i, j) for i in rest[0] for j in rest[1]),
+        key=lambda each: (-each[0], each[1], each[2]),
+    ):
+        if score >= _ALIKE and i not in found and j not in found.values():
+            found[i] = j
+    made = [_pair(ones[i], others[found[i]] if i in found else None) for i in ones]
+    made += [_pair(None, others[j]) for j in others if j not in set(found.values())]
+    return tuple(made)
+
+
+@dataclass(frozen=True)
+class _Working:
+    """A loop that does work: its instructions and figures, the loop around it and those directly in it, by index."""
+
+    body: Sequence[Instruction]
+    figures: LoopSummary
+    outer: int | None
+    inner: tuple[int, ...]
+
+
+def _working(flow: Flow) -> dict[int, _Working]:
+    figures = summaries(flow)
+    wanted = [i for i, each in enumerate(figures) if not each.role]
+    around = {
+        i: max(
+            (j for j in wanted if flow.loops[i].blocks < flow.loops[j].blocks),
+            key=lambda j: flow.loops[j].depth,
+            default=None,
+        )
+        for i in wanted
+    }
+    return {
+        i: _Working(flow.instructions(flow.loops[i]), figures[i], around[i], tuple(j for j in wanted if around[j] == i))
+        for i in wanted
+    }
+
+
+def _likeness(one: _Working, other: _Working, pairs: Mapping[int, int]) -> float:
+    """How much two loops are alike, from 0 to 3: aligned instructions, mix of opcodes, and the same source line."""
+    indices = {each.index for each in other.body}
+    shared = sum(pairs.get(each.index, ENTRY) in indices for each in one.body)
+    aligned = 2 * shared / (len(one.body) + len(other.body))
+    left, right = one.figures.classes, other.figures.classes
+    product = sum(count * right.get(name, 0) for name, count in left.items())
+    lengths = math.sqrt(sum(x * x for x in left.values()) * sum(x * x for x in right.values()))
+    named = bool(one.figures.source) and short(one.figures.source) == short(other.figures.source)
+    return aligned + 0.9 * (product / lengths if lengths else 0.0) + named
+
+
+def _pair(one: _Working | None, other: _Working | None) -> LoopPair:
+    if one is None or other is None:
+        return LoopPair(one.figures if one else None, other.figures if other else None)
+    left, right = _by_line(one.body), _by_line(other.body)
+    rows = [
+        (line, *left.get(line, (0, 0)), *right.get(line, (0, 0)))
+        for line in dict.fromkeys((*left, *right))
+        if left.get(line) != right.get(line)
+    ]
+    lines = tuple((line, a, b, x, y) for line, a, x, b, y in rows)
+    return LoopPair(one.figures, other.figures, tuple(sorted(lines, key=lambda row: -abs(row[4] - row[3]))))
+
+
+def _by_line(body: Sequence[Instruction]) -> dict[str, tuple[int, int]]:
+    """Instructions and stall sum by source line; empty where there is no line table of a source."""
+    found: dict[str, tuple[int, int]] = {}
+    for each in body:
+        if each.source and each.opcode != "NOP":
+            count, cycles = found.get(short(each.source), (0, 0))
+            found[short(each.source)] = count + 1, cycles + stall(each)
+    return found
+
+
+# One loop by name.
+
+
+class NoLoopError(LookupError):
+    """A loop that there is not."""
+
+
+def chosen(flow: Flow, word: str) -> Loop:
+    """The loop at an address (0x310) or a line (29, pipe.cu:29), or `main`. Raises NoLoopError that lists the loops.
+
+    A line names the loop whose branch back it has, else the innermost loop with instructions of that line.
+    """
+    figures = summaries(flow)
+    if word == "main":
+        main = main_loop(figures, nesting(flow))
+        if main is not None:
+            return flow.loops[figures.index(main)]
+        raise NoLoopError("the kernel has no loop")
+    if word.startswith("0x"):
+        found = [i for i, each in enumerate(figures) if f"{each.address:#x}" == word.lower()]
+        if not found:  # an address inside
+            found = [
+                i for i, loop in enumerate(flow.loops) if int(word, 16) in {x.address for x in flow.instructions(loop)}
+            ]
+            found = found[-1:] if not found else [max(found, key=lambda i: flow.loops[i].depth)]
+    else:
+        found = [i for i, each in enumerate(figures) if _is_line(word, each.source, each.ptx_line)]
+        if not found:
+            inside = [
+                i
+                for i, loop in enumerate(flow.loops)
+                if any(_is_line(word, each.source, each.ptx_line) for each in flow.instructions(loop))
+            ]
+            found = [i for i in inside if flow.loops[i].depth == max(flow.loops[j].depth for j in inside)]
+    if not found:
+        known = ", ".join(dict.fromkeys(f"{each.place} ({each.address:#x})" for each in figures if not each.role))
+        raise NoLoopError(f"there is no loop at {word}; there are: {known or 'none'}")
+    return flow.loops[max(found, key=lambda i: (not figures[i].role, figures[i].instructions))]
+
+
+def _is_line(word: str, source: str, ptx_line: int | None) -> bool:
+    """Whether a line is meant: FILE:LINE or LINE of the source; LINE of the PTX where there is no source."""
+    if source:
+        return source == word or source.endswith("/" + word) or (word.isdigit() and source.endswith(":" + word))
+    return word == str(ptx_line)
