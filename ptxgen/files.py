@@ -32,10 +32,11 @@ _VERSION = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 _DUMPED_TARGET = re.compile(r"^[ \t]*\.target[ \t]+(\w+)", re.MULTILINE)
 
 
-def ptx_of_dump(text: str) -> str:
+def ptx_of_dump(text: str, target: str | None = None) -> str:
     """PTX as it is; of a dump of `cuobjdump --dump-ptx` its module, whose lines keep their numbers.
 
-    The headers of the dump become comments. Raises ValueError for a dump without PTX, or with several modules.
+    The headers of the dump become comments. Of several modules the only one for `target` is taken. Raises ValueError
+    for a dump without PTX, or with several modules.
     """
     starts = [found.start() for found in _DUMPED.finditer(text)]
     if not starts:
@@ -45,8 +46,11 @@ def ptx_of_dump(text: str) -> str:
     modules = [(start, end, found.start()) for start, end, found in parts if found is not None]
     if not modules:
         raise ValueError("this dump of cuobjdump has no PTX; cuobjdump --dump-ptx prints it, if the file holds any")
+    targets = [_DUMPED_TARGET.search(text, begin, end) for _, end, begin in modules]
     if len(modules) > 1:
-        targets = [_DUMPED_TARGET.search(text, begin, end) for _, end, begin in modules]
+        fitting = [module for module, found in zip(modules, targets, strict=True) if found and found[1] == target]
+        modules = fitting if len(fitting) == 1 else modules
+    if len(modules) > 1:
         names = ", ".join(found[1] if found else "unknown" for found in targets)
         message = f"this dump of cuobjdump has {len(modules)} PTX modules ({names})"
         raise ValueError(f"{message}; cuobjdump --dump-ptx --gpu-architecture sm_.. prints one")

@@ -16,7 +16,9 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
+from ptxgen.files import ptx_of_dump
 from ptxgen.sass.cache import keep, kept, place
+from ptxgen.sass.dumps import is_dump, read_dump
 from ptxgen.sass.fatbin import FatbinError, entries, is_fatbin
 from ptxgen.sass.lines import LineTable, LineTableError, read_lines
 from ptxgen.sass.listing import Function, Instruction, Listing, Registers
@@ -40,7 +42,7 @@ def load(
     origin: str | None = None,
     cache: bool = True,
 ) -> Listing:
-    """The listing of a file (PTX, cubin, ELF, fatbin), of bytes, or of what `ptxgen.assemble` made.
+    """The listing of a file (PTX, cubin, ELF, fatbin, dump of cuobjdump), of bytes, or of what `ptxgen.assemble` made.
 
     PTX is assembled with line tables, for its own target or `target`. Of a fatbin with several targets `target` picks
     one. Listings are cached by the bytes of the cubin and of nvdisasm (PTXGEN_CACHE names the folder; empty: none).
@@ -60,21 +62,26 @@ def load(
             raise ContainerError(f"{name}: {error.strerror or error}") from None
     if not data:
         raise ContainerError(f"{name} is empty; it must be PTX, a cubin, an ELF file or a fatbin")
-    if not data.startswith(_ELF) and not is_fatbin(data) and (text := _ptx(data)) is not None:
-        ptx = text
-        cubin = assemble(text, target, options=("-lineinfo",))
+    if not data.startswith(_ELF) and not is_fatbin(data) and (text := _text_of(data)) is not None:
+        try:
+            if is_dump(text):
+                return read_dump(text, name, target)
+            ptx = ptx_of_dump(text, target)
+        except ValueError as error:
+            raise ContainerError(f"{name}: {error}") from None
+        cubin = assemble(ptx, target, options=("-lineinfo",))
         data, log = cubin.data, cubin.log
     elf = data if data.startswith(_ELF) and _machine(data, name) == _EM_CUDA else _extract(data, name, target)
     return replace(_disassembled(elf, name, cache=cache), ptx=ptx or _embedded(elf), log=log)
 
 
-def _ptx(data: bytes) -> str | None:
-    """The bytes as PTX text, None if they are none."""
+def _text_of(data: bytes) -> str | None:
+    """The bytes as text, if they are PTX or a dump; else None."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if re.search(r"^\s*\.(version|target)\b", text, re.M) else None
+    return text if re.search(r"^\s*\.(version|target)\b|^Fatbin \w+ code:", text, re.M) or is_dump(text) else None
 
 
 def _open(data: bytes, name: str) -> ELFFile:

@@ -36,7 +36,7 @@ _REGISTER_BITS = sum(1 << bit for bit in (*range(12, 16), *range(16, 41), *range
 _ADDRESS_BITS = sum(1 << bit for bit in (*range(16, 24), *range(32, 82)))
 #: Said of a side whose registers are compared by their numbers.
 _NO_LIFE_RANGES = (
-    "is a cubin of CUDA 12 or older, for which nvdisasm prints no life ranges: registers are compared by number, "
+    "is a cubin of CUDA 12 or older, or a dump, for which there are no life ranges: registers are compared by number, "
     "and how many are live is not known"
 )
 #: Opcodes that may hold an address of code without a label in their text.

@@ -25,7 +25,7 @@ _PASSES = 8
 _POLLING = 24
 #: What two loops need in common to be taken for the same: from 0 (nothing) to 3.
 _ALIKE = 0.5
-_EFFECT = re.compile(r"ST[GSL]?$|STAS|STSM|STTM|RED|UTMA|UBLK|UTC|LDGSTS|LDTM|\w*MMA$|SUST|SHFL|BAR$")
+_EFFECT = re.compile(r"ST[GSL]?$|STAS|STSM|STTM|RED|UTMA|UBLK|UTC(?!ATOMSWS)|LDGSTS|LDTM|\w*MMA$|SUST|SHFL|BAR$")
 _MEMORY = re.compile(r"LD[GS]?$|LDS|ATOM|SYNCS$")
 _PAUSE = re.compile(r"NANOSLEEP$")
 

@@ -34,8 +34,8 @@ def sass(
         list[str],
         typer.Argument(
             metavar="FILE | diff A B",
-            help="PTX, a cubin, an ELF file, a fatbin, - for standard input, or a shipped kernel with options: "
-            "NAME[option=value,...].",
+            help="PTX, a cubin, an ELF file, a fatbin, a dump of cuobjdump, - for standard input, or a shipped kernel "
+            "with options: NAME[option=value,...].",
             show_default=False,
             autocompletion=completion.kernel_names,
         ),
