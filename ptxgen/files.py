@@ -7,6 +7,13 @@ import os
 import re
 from pathlib import Path
 
+_PACKAGE = Path(__file__).parent
+#: The templates of the package: `ptxgen/kernels` where it is installed, `kernels` next to it in a checkout.
+KERNELS_FOLDER = next(
+    (folder for folder in (_PACKAGE / "kernels", _PACKAGE.parent / "kernels") if (folder / "blocks").is_dir()),
+    _PACKAGE / "kernels",
+)
+
 #: One line that ends like a file, or begins like a folder; PTX has several lines, or spaces and semicolons.
 _PATH = re.compile(r"\s*[^\n;{}]*\.(ptx|cubin|txt|cu|fatbin|s)\s*|\s*[.~]{0,2}/(?![/*])[^\n;{}]*")
 
@@ -25,6 +32,17 @@ def similar_file(path: str | os.PathLike[str]) -> str:
         return ""
     close = difflib.get_close_matches(missing.name, names, n=2)
     return f"; did you mean {' or '.join(str(missing.parent / name) for name in close)}?" if close else ""
+
+
+def source_file(path: str) -> Path | None:
+    """The file that a `.file` of PTX names: as it is, or among the packaged templates; None where there is none."""
+    for each in (Path(path), KERNELS_FOLDER / path):
+        try:
+            if each.is_file():
+                return each
+        except (OSError, ValueError):
+            continue
+    return None
 
 
 _DUMPED = re.compile(r"^Fatbin (ptx|elf) code:[ \t]*\r?$", re.MULTILINE)

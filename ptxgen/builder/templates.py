@@ -19,12 +19,7 @@ from typing import Any
 import jinja2
 from jinja2.environment import TemplateModule
 
-_PACKAGE = Path(__file__).parent.parent
-#: The templates of the package: `ptxgen/kernels` where it is installed, `kernels` next to it in a checkout.
-KERNELS_FOLDER = next(
-    (folder for folder in (_PACKAGE / "kernels", _PACKAGE.parent / "kernels") if (folder / "blocks").is_dir()),
-    _PACKAGE / "kernels",
-)
+from ptxgen.files import KERNELS_FOLDER
 
 #: Register types by the first part of the name, in the order of their declarations.
 _REGISTERS = {"p": "pred", "rs": "b16", "r": "b32", "rd": "b64", "rq": "b128", "f": "f32", "fd": "f64"}

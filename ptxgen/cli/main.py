@@ -18,7 +18,7 @@ from ptxgen.cli.kernels import kernels, plan, sweep, tune
 from ptxgen.cli.launch import audit, run
 from ptxgen.cli.launch import exec as execute_program
 from ptxgen.cli.reference import coverage, explain, layout, verify
-from ptxgen.cli.toolchain import language_server, ncu, ptx, sass
+from ptxgen.cli.toolchain import check, language_server, ncu, ptx, sass
 
 #: Columns of a help page, at most.
 _WIDEST = 100
@@ -40,6 +40,7 @@ tune.register(app)
 kernels.register(app)
 plan.register(app)
 ptx.register(app)
+check.register(app)
 language_server.register(app)
 explain.register(app)
 sass.register(app)

@@ -5,11 +5,16 @@ code = "missing-tcgen05-fence"
 instruction = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];"
 kernel = "gemm"                  # optional: the entry's name
 reason = "the bar.sync before it orders the MMA"
+
+Or a comment in the PTX or in its source, at the line or in a line of its own before it (`ptxgen.device.inline`):
+
+    // ptxgen: accept shared-race: all warps store the same value
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,24 +29,33 @@ class AcceptError(ValueError):
 class Accept:
     """A finding that somebody has reviewed: of a code, at an instruction (its text; white space does not matter), in a
     kernel (empty: in any).
+
+    One of a comment has `place` (`k.cu:12`, `line 12` of the PTX) and the `lines` of the PTX that it is for instead of
+    an instruction.
     """
 
     code: str
     instruction: str
     reason: str
     kernel: str = ""
+    place: str = ""
+    lines: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.code or not self.reason.strip():
             raise AcceptError("an accepted finding needs a code and a reason")
 
-    def matches(self, code: str, instruction: str, kernel: str) -> bool:
-        """Whether it is about a finding of this code at this instruction of a kernel."""
+    def matches(self, code: str, instruction: str, kernel: str, lines: Iterable[int | None] = ()) -> bool:
+        """Whether it is about a finding of this code at this instruction of a kernel, or at one of these lines."""
         if self.code != code or self.kernel not in ("", kernel):
             return False
+        if self.place:
+            return any(line in self.lines for line in lines)
         return _normalized(self.instruction) == _normalized(instruction)
 
     def __str__(self) -> str:
+        if self.place:
+            return f"[{self.code}] by the comment in {self.place}"
         where = f" in {self.kernel}" if self.kernel else ""
         return f"[{self.code}] {self.instruction}{where}"
 

@@ -239,11 +239,15 @@ class LaunchReport:
     device: str = ""
     stale_values: list[StaleValue] = field(default_factory=list)
     unused_accepts: list[Accept] = field(default_factory=list)
+    #: Entries of the accepted findings that have come up.
+    used_accepts: list[Accept] = field(default_factory=list)
     #: What an exploration has tried, and what is left; empty outside explorations.
     explored: str = ""
     #: What was not checked, or not reported, in words; empty if all was.
     gaps: list[str] = field(default_factory=list)
     compiler: Compiler | None = None
+    #: The paths of source files, by the names that findings have; empty without findings.
+    source_files: dict[str, str] = field(default_factory=dict)
 
     @property
     def compiler_made(self) -> list[Finding]:

@@ -7,10 +7,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from ptxgen.device import Finding, LaunchReport
+from ptxgen.device import Accept, Finding, LaunchReport
 from ptxgen.device.report import shortened
 from ptxgen.driver import sites
 from ptxgen.driver.names import demangled, readable, short_name
@@ -44,6 +44,8 @@ class Launched:
     message: str = ""
     #: True where an equal launch had run before and this one would change nothing.
     repeated: bool = False
+    #: The paths of source files, by the names that findings have.
+    source_files: dict[str, str] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -103,6 +105,8 @@ class Results:
         self.exit_code: int | None = None
         self._out = out if out is not None else sys.stderr
         self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._used: set[Accept] = set()
+        self._unused: dict[Accept, None] = {}
 
     def say(self, text: str) -> None:
         """Print a sentence of `ptxgen exec` itself."""
@@ -120,6 +124,9 @@ class Results:
         """Keep a launch, and print what is new in it."""
         made = self._make(request, kernel, report.status, process)
         made.findings, made.repeated = list(report.findings), repeated
+        made.source_files = report.source_files
+        self._used.update(report.used_accepts)
+        self._unused.update(dict.fromkeys(report.unused_accepts))
         if not repeated:
             made.instructions, made.seconds = report.instructions, report.seconds
         new = [each for each in report.findings if self._is_new(kernel, each)]
@@ -171,6 +178,11 @@ class Results:
         self._out.flush()
 
     @property
+    def unused_accepts(self) -> list[Accept]:
+        """What is accepted for a kernel that ran, and came up in no launch."""
+        return [each for each in self._unused if each not in self._used]
+
+    @property
     def failed(self) -> bool:
         """Whether the findings alone make the run fail."""
         if self.options.fail_on == "never":
@@ -208,6 +220,8 @@ class Results:
         if not self.options.quiet:
             for line in self.summary():
                 self.say(line)
+            for each in self.unused_accepts:
+                self.say(f"accepted, but not found any more: {each}")
         if self.options.json is not None:
             text = json.dumps(self.to_json(), indent=1)
             if str(self.options.json) == "-":
@@ -223,6 +237,7 @@ class Results:
             "schedule": self.options.schedule,
             "seed": self.options.seed,
             "notes": self.notes,
+            "unused_accepts": [asdict(each) for each in self.unused_accepts],
             "launches": [each.to_json() for each in self.launches],
         }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ptxgen import limits
 from ptxgen.descriptors import DescriptorError, TensorMap
-from ptxgen.device import KernelArgumentError, LaunchError, LaunchReport
+from ptxgen.device import AcceptError, KernelArgumentError, LaunchError, LaunchReport
 from ptxgen.driver import images, protocol
 from ptxgen.driver.device import ProgramDevice, status_of
 from ptxgen.driver.memory import SharedMemory
@@ -24,6 +24,7 @@ from ptxgen.driver.options import Options
 from ptxgen.driver.protocol import Kind, LaunchRequest, Message, RefusedError, Status
 from ptxgen.driver.repeats import Repeats
 from ptxgen.driver.results import Results
+from ptxgen.emulator.load.accepts import ignore_accepts, inline_accepts
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.schedule.watchdog import Progress
@@ -187,6 +188,11 @@ class Server:
         kernel = module.kernels.get(name)
         if kernel is None:
             raise RefusedError(Status.NOT_FOUND)
+        try:
+            inline_accepts(kernel)
+        except AcceptError as error:  # the program runs all the same, and more is reported
+            self.results.note(f"comments that accept findings are ignored: {error}")
+            ignore_accepts(kernel)
         function = Function(len(self._functions), module, kernel, self.device.hardware(kernel))
         self._functions.append(function)
         return function.answer(self._image_device.capability)

@@ -45,6 +45,7 @@ from ptxgen.emulator.explore import Exploration, explore
 from ptxgen.emulator.explore.delays import Point
 from ptxgen.emulator.explore.one_order import OneOrder
 from ptxgen.emulator.explore.orders import OrderOfAccesses
+from ptxgen.emulator.load.accepts import inline_accepts, source_files
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.load.source_lines import SourceLines
@@ -459,7 +460,8 @@ class Emulator:
             observers[:0] = checks_of(machine, advice=self.advice if perturbation is None else None)
         machine.observe(observers)
         machine.events.launch_begins(machine, program)
-        machine.findings.accept(self.accept, kernel.name)
+        if checks:
+            machine.findings.accept([*self.accept, *inline_accepts(kernel)], kernel.name)
         if not self._any_target and not runs_on(target, parse_target(self.target)):
             machine.findings.report(
                 launches.OTHER_TARGET,
@@ -529,6 +531,8 @@ class Emulator:
             device=self.name,
             stale_values=machine.strong_loads.returned(),
             unused_accepts=machine.findings.unused_accepts if status in ("ok", "findings") else [],
+            used_accepts=machine.findings.used_accepts,
+            source_files=source_files(launch.kernel.module) if findings else {},
             gaps=list(machine.findings.gaps),
             compiler=compiler_of(launch.kernel.text) if findings else None,
         )

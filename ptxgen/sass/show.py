@@ -128,6 +128,14 @@ def comparison_lines(comparison: Comparison, *, everything: bool = False) -> Ite
         yield f"same: {count} function{'s' * (count != 1)}, no difference"
 
 
+def pair_summary(pair: Pair) -> str:
+    """One line on a pair that differs: `gemm: different (57 operand); registers 46 -> 48, instructions 716 -> 712`."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in pair.kinds.most_common())
+    changed = ", ".join(f"{what} {_known(a)} -> {_known(b)}" for what, a, b in figures(pair))
+    words = f"{shown_name(pair.b.name)}: different{f' ({kinds})' if kinds else ''}"
+    return f"{words}; {changed}" if changed else words
+
+
 def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iterator[str]:
     first, second = shown_name(pair.a.name), shown_name(pair.b.name)
     name = first if pair.a.name == pair.b.name else f"{first} -> {second} (renamed)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,14 @@ from ptxgen.instr.model.targets import TARGETS
 
 if TYPE_CHECKING:
     from ptxgen.syntax import Module
+
+
+class UnparsedError(InputError):
+    """Text that is no PTX: the file, the place in it, and what was expected there."""
+
+    def __init__(self, path: str, line: int, column: int, said: str, excerpt: Sequence[str]) -> None:
+        super().__init__(f"{path}:{line}:{column}: {said}", excerpt)
+        self.path, self.line, self.column, self.said = path, line, column, said
 
 
 def read_ptx(path: str) -> str:
@@ -56,8 +65,8 @@ def parse_ptx(text: str, path: str) -> Module:
         return parse(text)
     except PtxSyntaxError as error:
         shown = excerpt(text, [error.line], caret=error.column)
-        message = f"{path}:{error.line}:{error.column}: expected {error.expected}, found {error.found}"
-        raise InputError(message, shown) from None
+        said = f"expected {error.expected}, found {error.found}"
+        raise UnparsedError(path, error.line, error.column, said, shown) from None
 
 
 def write_output(path: str, data: bytes) -> None:

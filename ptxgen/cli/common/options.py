@@ -62,6 +62,12 @@ Target = Annotated[
         autocompletion=completion.targets,
     ),
 ]
+AcceptFile = Annotated[
+    str | None,
+    typer.Option(
+        "--accept", metavar="FILE.toml", help="Leave out the reviewed findings listed there.", show_default=False
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(

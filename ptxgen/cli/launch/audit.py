@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ptxgen.cli.common.formats import AsJson, Formats, Output
 from ptxgen.cli.common.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
 from ptxgen.cli.errors import OK, InputError
 from ptxgen.cli.launch.words import (
@@ -64,7 +64,8 @@ def audit(
     every: Annotated[
         bool, typer.Option("--all", help="List the changes that are needed too, with the reason.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    formats: Formats = [],  # noqa: B006
+    as_json: AsJson = False,
 ) -> int:
     """Drop or weaken each synchronizing instruction in turn, and list those that no run needs.
 
@@ -75,8 +76,10 @@ def audit(
     """
     from ptxgen.audit import audit as judge_all
     from ptxgen.cli.common.terminal import steps
+    from ptxgen.cli.launch.findings import audit_results
     from ptxgen.executor import require_workers
 
+    written = Output.of(formats, as_json=as_json)
     if seconds is not None and not seconds > 0:
         raise InputError(f"--time must be more than 0 seconds, not {seconds:g}")
     require_workers(jobs, dask)
@@ -85,10 +88,11 @@ def audit(
     with steps() as progress:
         made = judge_all(subject, seconds=seconds, jobs=jobs, dask=dask, progress=progress.begin)
     costs = _costs(subject)
-    if as_json:
-        print(json.dumps(_json(kernel, made, costs), indent=2))
-    else:
-        _print(kernel, made, costs, every=every)
+    written.write(
+        text=lambda: _print(kernel, made, costs, every=every),
+        data=lambda: _json(kernel, made, costs),
+        report=lambda: audit_results(kernel, made, kernel if kernel.endswith(".ptx") else ""),
+    )
     return OK
 
 

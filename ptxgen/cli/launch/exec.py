@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ptxgen.cli.common import completion
+from ptxgen.cli.common.formats import Formats, Output
 from ptxgen.cli.errors import InputError, choose
 
 
@@ -34,8 +35,10 @@ def execute(
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the schedule random.")] = 0,
     sms: Annotated[int, typer.Option("--sms", metavar="N", help="Multiprocessors that the program sees.")] = 8,
     memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Device memory, such as 8G or 512M.")] = "8G",
+    formats: Formats = [],  # noqa: B006  (typer's way to say many)
     json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all launches and findings; - is stdout.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Short for --format json=FILE; - is standard output."),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="S", help="End the program after S seconds.")
@@ -60,10 +63,12 @@ def execute(
 
     The exit code is the program's if that is not 0, else 1 if there is a finding of severity error.
     """
+    from ptxgen.cli.launch.findings import program_results
     from ptxgen.device.accept import read_accepts
     from ptxgen.driver import Options, run
     from ptxgen.instr.model.targets import VERSIONS, parse_target, target_problem
 
+    written = Output.of(formats)
     problem = target_problem(parse_target(target), VERSIONS[-1])
     if problem is not None:
         raise InputError(f"--target: {problem}")
@@ -88,6 +93,7 @@ def execute(
     )
     results = run(command, options)
     assert results.exit_code is not None
+    written.write(text=lambda: None, data=results.to_json, report=lambda: program_results(results), indent=1)
     return results.exit_code
 
 

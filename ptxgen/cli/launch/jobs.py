@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from ptxgen.cli.common.formats import Output
 from ptxgen.cli.errors import OK, WRONG, IllegalPtxError, InputError, nearest
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.devices import Schedule
@@ -45,7 +45,7 @@ class Options:
     schedules: int | None
     jobs: int | None
     dask: str | None
-    as_json: bool
+    written: Output
     outputs: Mapping[str, str]
     timeout: float | None
     verbose: bool = False
@@ -136,6 +136,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
 
     Raises JobError, InputError, KernelArgumentError, LaunchError.
     """
+    from ptxgen.cli.launch.findings import file_results
     from ptxgen.cli.launch.schedules import FileRun, schedules_to_try, search
 
     options = replace(options, outputs=_named(given, options.outputs))
@@ -172,12 +173,19 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     for name, path in options.outputs.items():
         if name in result.outputs:
             save(path, result.outputs[name])
-    if options.as_json:
-        made = _json(given, result, schedule, found, cubin, options.outputs)
-        print(json.dumps({**made, **inspection.as_json(result.arrays)}, indent=2))
-    else:
+
+    def show() -> None:
         _print(given, result, found, cubin, options)
         inspection.show(result.arrays)
+
+    options.written.write(
+        text=show,
+        data=lambda: {
+            **_json(given, result, schedule, found, cubin, options.outputs),
+            **inspection.as_json(result.arrays),
+        },
+        report=lambda: file_results(result, given.path, schedule, found.unused_accepts if found else None),
+    )
     return WRONG if not result.ok or result.launch.fails(options.fail_on) else OK
 
 

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ptxgen.cli.common import completion
-from ptxgen.cli.common.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
+from ptxgen.cli.common.formats import AsJson, Formats, Output
+from ptxgen.cli.common.options import (
+    AcceptFile,
+    CDType,
+    DaskAddress,
+    DType,
+    Jobs,
+    KernelName,
+    Settings,
+    make_plan,
+)
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.inspect import SHOWN, Inspection
@@ -127,12 +137,7 @@ def run(
             "--ptx", metavar="FILE.ptx", help="Run this edited PTX of the kernel instead.", show_default=False
         ),
     ] = None,
-    accept: Annotated[
-        str | None,
-        typer.Option(
-            "--accept", metavar="FILE.toml", help="Leave out the reviewed findings listed there.", show_default=False
-        ),
-    ] = None,
+    accept: AcceptFile = None,
     fail_on: Annotated[
         str,
         typer.Option(
@@ -207,7 +212,8 @@ def run(
     shared_bytes: SharedBytes = None,
     entry: EntryName = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the consequences of each finding.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    formats: Formats = [],  # noqa: B006
+    as_json: AsJson = False,
 ) -> int:
     """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy.
 
@@ -218,6 +224,7 @@ def run(
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
     from ptxgen.cli.common.files import is_file, parse_ptx, read_ptx, require_writable
     from ptxgen.cli.common.terminal import output, steps
+    from ptxgen.cli.launch.findings import gemm_results
     from ptxgen.cli.launch.jobs import Options, named_in, run_file
     from ptxgen.cli.launch.report import RunReport
     from ptxgen.cli.launch.schedules import GemmRun, schedules_to_try, search
@@ -228,6 +235,7 @@ def run(
     from ptxgen.files import similar_file
     from ptxgen.gemm.job import GemmJob
 
+    written = Output.of(formats, as_json=as_json)
     chosen = choose("--schedule", schedule, devices.SCHEDULES)
     choose("--device", device, devices.DEVICES)
     severity: Severity = choose("--fail-on", fail_on, ("error", "advice"))
@@ -281,7 +289,7 @@ def run(
         if not report_name.endswith(".ncu-rep"):  # ncu would add it
             raise InputError(f"--ncu-report must end in .ncu-rep, not {report_name!r}")
         require_writable(report_name)
-        return _profiled(report_name, [*words, *own_launch.words], ncu_options or "", as_json=as_json)
+        return _profiled(report_name, [*words, *own_launch.words], ncu_options or "", as_json=written.printed == "json")
     for option, value in (("--ncu-report", ncu_report), ("--ncu-options", ncu_options)):
         if value is not None:
             raise InputError(f"{option} goes with --ncu")
@@ -296,7 +304,7 @@ def run(
                 raise InputError(f"--whole-range is for shipped kernels: {kernel} has inputs of its own")
             files = parse_outputs(outputs)
             options = Options(
-                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, files, timeout, verbose,
+                seed, chosen, device, advice, accepted, schedules, jobs, dask, written, files, timeout, verbose,
                 explore, severity,
             )  # fmt: skip
             return run_file(own_launch.runnable(kernel, seed, edited), options, inspection)
@@ -366,14 +374,17 @@ def run(
         verbose,
         found.unused_accepts if found else result.launch.unused_accepts,
     )
-    if as_json:
-        import json
 
-        print(json.dumps({**report.json(), **inspection.as_json(result.arrays)}, indent=2))
-    else:
+    def show() -> None:
         with output() as console:
             report.print(console)
         inspection.show(result.arrays)
+
+    written.write(
+        text=show,
+        data=lambda: {**report.json(), **inspection.as_json(result.arrays)},
+        report=lambda: gemm_results(result, kernel, report.schedule, ptx, report.unused_accepts),
+    )
     return WRONG if not result.ok or result.launch.fails(severity) else OK
 
 

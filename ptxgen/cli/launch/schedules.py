@@ -125,7 +125,7 @@ def search(planned: Sequence[ScheduledRun], jobs: int | None, dask: str | None) 
     statuses: list[str] = []
     died: list[str] = []
     last: Result | None = None
-    unused = planned[0].accept
+    unused: tuple[Accept, ...] | None = None
     with Executor(jobs, dask) as executor:
         for outcome in executor.map(run_scheduled, planned, what="schedules"):
             if isinstance(outcome.error, WorkError):  # which says nothing of the others
@@ -134,12 +134,13 @@ def search(planned: Sequence[ScheduledRun], jobs: int | None, dask: str | None) 
             last = outcome.result()
             tried.append(outcome.item)
             statuses.append(last.status)
-            unused = tuple(each for each in unused if each in last.launch.unused_accepts)
+            now = last.launch.unused_accepts
+            unused = tuple(now) if unused is None else tuple(each for each in unused if each in now)
             if not last.ok:
                 break
     if last is None or (last.ok and died):
         raise WorkError("; ".join(died))
-    return Search(tuple(tried), tuple(statuses), len(planned), last, unused)
+    return Search(tuple(tried), tuple(statuses), len(planned), last, unused or ())
 
 
 def _names(tried: Sequence[ScheduledRun]) -> str:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxgen.cli.common import completion
+from ptxgen.cli.common.formats import AsJson, Formats, Output
 from ptxgen.cli.common.options import Target
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
 from ptxgen.names import shown_name
 
 if TYPE_CHECKING:
+    from ptxgen.reports import Report
     from ptxgen.sass import Comparison, Function, Listing
 
 _NAMED = re.compile(r"([\w./#-]+?)(?:\[(.*)\])?$")
@@ -66,7 +68,8 @@ def sass(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    formats: Formats = [],  # noqa: B006  (typer's way to say many)
+    as_json: AsJson = False,
 ) -> int:
     """Show the SASS of a kernel beside its PTX with a summary, or compare two: ptxgen sass diff A B.
 
@@ -74,8 +77,9 @@ def sass(
     """
     from ptxgen.toolchain import AssemblerError
 
+    written = Output.of(formats, as_json=as_json)
     try:
-        return _sass(words, target, kernel, fail_on, loop=loop, summary=summary, everything=everything, as_json=as_json)
+        return _sass(words, target, kernel, fail_on, written, loop=loop, summary=summary, everything=everything)
     except AssemblerError as error:  # exit code 1 is that of a difference
         first, *more = str(error).splitlines()
         raise InputError(first, more) from None
@@ -86,23 +90,25 @@ def _sass(
     target: str | None,
     kernel: str | None,
     fail_on: str | None,
+    written: Output,
     *,
     loop: str | None,
     summary: bool,
     everything: bool,
-    as_json: bool,
 ) -> int:
     if words[0] == "diff":
         if len(words) != 3:
             raise InputError(f"ptxgen sass diff takes two files or kernels, not {len(words) - 1}")
-        return _diff(words[1], words[2], target, kernel, fail_on, loop=loop, everything=everything, as_json=as_json)
+        return _diff(words[1], words[2], target, kernel, fail_on, written, loop=loop, everything=everything)
     if len(words) != 1:
         raise InputError(
             f"ptxgen sass takes one file or kernel, not {len(words)}; to compare two: ptxgen sass diff A B"
         )
     if fail_on is not None:
         raise InputError("--fail-on goes with ptxgen sass diff A B")
-    return _show(words[0], target, kernel, loop=loop, summary_only=summary, as_json=as_json)
+    if written.wants_report or written.files:
+        raise InputError("--format sarif and github go with ptxgen sass diff A B, which reports findings")
+    return _show(words[0], target, kernel, loop=loop, summary_only=summary, as_json=written.printed == "json")
 
 
 def _show(
@@ -161,24 +167,56 @@ def _diff(
     target: str | None,
     kernel: str | None,
     fail_on: str | None,
+    written: Output,
     *,
     loop: str | None,
     everything: bool,
-    as_json: bool,
 ) -> int:
     from ptxgen.sass.cache import keep, kept, place
 
     given = _given(a), _given(b)
+    as_json = written.wants("json")
     asked = repr((a, b, target, kernel, fail_on, loop, everything, as_json)).encode()
     path = place("diff", *(each.data for each in given), asked)
     match kept(path):
-        case [str(text), int(code)]:
+        case [str(text), dict(data), list(rows), int(code)]:
             pass
         case _:
-            text, code = _compared(given, target, kernel, fail_on, loop=loop, everything=everything, as_json=as_json)
-            keep(path, [text, code])
-    print(text)
+            text, data, rows, code = _compared(
+                given, target, kernel, fail_on, loop=loop, everything=everything, as_json=as_json
+            )
+            keep(path, [text, data, rows, code])
+    written.write(text=lambda: print(text), data=lambda: data, report=lambda: _report(b, rows), indent=1)
     return code
+
+
+def _report(word: str, rows: Sequence[Sequence[str]]) -> Report:
+    """The report of a comparison: a result for each row of (message, PTX line), at the file that was compared."""
+    from ptxgen.reports import Place, Report, Result
+
+    def place(line: str) -> Place | None:
+        return Place(word, int(line) if line else None) if Path(word).is_file() else None
+
+    return Report(tuple(Result("sass-changed", "error", message, place(line)) for message, line in rows))
+
+
+def _rows(found: Comparison, broken: Sequence[str], *, gated: bool) -> list[list[str]]:
+    """How each kernel differs, with the first line of its PTX that does; with thresholds, only what exceeds them."""
+    from ptxgen.sass.show import pair_summary
+
+    if gated:
+        return [[f"the SASS exceeds a threshold: {each}", ""] for each in broken]
+    pairs = [
+        [pair_summary(pair), str(next((line for _, line in pair.ptx if line), ""))]
+        for pair in found.pairs
+        if not pair.same
+    ]
+    alone = [
+        [f"{shown_name(each.name)} is only in {side}", ""]
+        for side, functions in (("A", found.only_a), ("B", found.only_b))
+        for each in functions
+    ]
+    return [*pairs, *alone]
 
 
 def _compared(
@@ -190,8 +228,8 @@ def _compared(
     loop: str | None,
     everything: bool,
     as_json: bool,
-) -> tuple[str, int]:
-    """What a comparison prints, and its exit code."""
+) -> tuple[str, dict[str, object], list[list[str]], int]:
+    """What a comparison prints, its JSON, its findings as rows, and its exit code."""
     from ptxgen.sass import compare
     from ptxgen.sass.diff import within
     from ptxgen.sass.show import ThresholdError, broken_thresholds, comparison_lines
@@ -213,11 +251,11 @@ def _compared(
         code = WRONG if broken else OK
     else:
         code = OK if found.same else WRONG
-    if as_json:
-        return json.dumps({**found.to_json(), "broken_thresholds": broken}, indent=1), code
+    data = {**found.to_json(), "broken_thresholds": broken} if as_json else {}
+    rows = _rows(found, broken, gated=fail_on is not None) if code == WRONG else []
     lines = [f"A {given[0].word} ({one.target})", f"B {given[1].word} ({other.target})"]
     lines += [line.rstrip() for line in comparison_lines(found, everything=everything)]
-    return "\n".join([*lines, *(f"fails: {each}" for each in broken)]), code
+    return "\n".join([*lines, *(f"fails: {each}" for each in broken)]), data, rows, code
 
 
 def _options(first: Shipped | None, second: Shipped | None) -> list[tuple[str, str, str]]:

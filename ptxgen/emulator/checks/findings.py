@@ -144,6 +144,13 @@ class Findings:
         """Keep none of these findings of a kernel, but for what ends the launch."""
         self._accepts, self._kernel = tuple(each for each in accepts if each.kernel in ("", kernel)), kernel
 
+    def _accepted(self, finding: Finding) -> list[Accept]:
+        """The entries that a finding matches, by the line of any of its accesses."""
+        lines = {finding.line, *(each.line for each in finding.accesses)}
+        return [
+            each for each in self._accepts if each.matches(finding.code, finding.instruction, self._kernel, lines)
+        ]
+
     def leave_out(self, what: str) -> None:
         """Note that something was not checked, or not reported: the launch is then checked in part only."""
         self.gaps[what] = None
@@ -152,6 +159,11 @@ class Findings:
     def unused_accepts(self) -> list[Accept]:
         """What is accepted, but has not come up."""
         return [each for each in self._accepts if each not in self._used]
+
+    @property
+    def used_accepts(self) -> list[Accept]:
+        """What is accepted, and has come up."""
+        return [each for each in self._accepts if each in self._used]
 
     def access(
         self,
@@ -224,7 +236,7 @@ class Findings:
         """Keep a finding, or count it to the one that says the same; gives its warps."""
         if not (self.checks or ends):
             return None
-        accepted = [each for each in self._accepts if each.matches(finding.code, finding.instruction, self._kernel)]
+        accepted = self._accepted(finding) if self._accepts else []
         self._used.update(accepted)
         if accepted and not ends:
             return None

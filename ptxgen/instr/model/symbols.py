@@ -154,7 +154,12 @@ _TITLES = {
     "unknown-modifier": "illegal modifier",
     "variable-type": "illegal variable type",
     "vector-length": "vector length mismatch",
+    "unknown-stack": "unknown stack",
+    "slow-sparse": "slow sparse",
+    "slow-multicast": "slow multicast",
 }
+#: All codes of errors and warnings but those of one instruction, which have a dot.
+CODES = frozenset(_TITLES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,86 @@
+"""What launches found, for `--format sarif` and `github`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ptxgen.reports import Place, Report, Result
+from ptxgen.reports.convert import found as converted
+from ptxgen.reports.convert import launched, unused
+
+if TYPE_CHECKING:
+    from ptxgen.audit import Audit
+    from ptxgen.cli.launch.plain import PlainResult
+    from ptxgen.device import Accept
+    from ptxgen.driver.results import Results
+    from ptxgen.gemm.job import GemmResult
+    from ptxgen.job import JobResult
+
+
+def gemm_results(
+    result: GemmResult, kernel: str, schedule: str | None, ptx: str | None, accepts: Iterable[Accept]
+) -> Report:
+    """Of a GEMM: the findings, then wrong elements and writes outside C, at the PTX file if there is one."""
+    facts = {"kernel": kernel, "schedule": schedule or "gpu", "seed": result.seed}
+    made = list(launched(result.launch, ptx or "", facts))
+    for each in result.errors:
+        if each.finding is None:
+            place = Place(ptx, next(iter(each.shown), None)) if ptx else None
+            made.append(Result("wrong-result", "error", each.message, place, properties=facts))
+    return Report((*made, *unused(accepts, ptx or "")))
+
+
+def file_results(result: JobResult | PlainResult, path: str, schedule: str, accepts: Sequence[Accept] | None) -> Report:
+    """Of a file: the findings, then outputs that are wrong; what its launch did not name is at the file itself."""
+    ptx = "" if path.endswith(".py") else path
+    made = [_at_file(each, path) for each in launched(result.launch, ptx, {"schedule": schedule})]
+    if not result.launch.ok and not made:
+        made.append(Result("wrong-result", "error", f"the launch ended as {result.launch.status}", Place(path)))
+    made += [Result("wrong-result", "error", each, Place(path)) for each in result.wrong]
+    left = result.launch.unused_accepts if accepts is None else accepts
+    return Report((*made, *unused(left, ptx)))
+
+
+def _at_file(each: Result, path: str) -> Result:
+    from dataclasses import replace
+
+    return each if each.place is not None else replace(each, place=Place(path))
+
+
+def program_results(results: Results) -> Report:
+    """Of a program: what its launches found, the same of a kernel once, and launches that did not begin."""
+    seen: dict[tuple[str, str, str], None] = {}
+    made: list[Result] = []
+    for launch in results.launches:
+        facts: Mapping[str, str | int] = {"kernel": launch.kernel, "launch": launch.number, "status": launch.status}
+        rows: list[Result] = [converted(each, launch.source_files, "", facts) for each in launch.findings]
+        if launch.status == "refused":
+            rows.append(Result("refused-launch", "error", launch.message, properties=facts))
+        elif launch.failed and not any(each.level == "error" for each in rows):
+            rows.append(Result("wrong-result", "error", f"the launch ended as {launch.status}", properties=facts))
+        for each in rows:
+            key = launch.kernel, each.code, f"{each.place or each.message}"
+            if key not in seen:
+                seen[key] = None
+                made.append(each)
+    return Report((*made, *unused(results.unused_accepts)))
+
+
+def audit_results(kernel: str, made: Audit, ptx: str) -> Report:
+    """Of an audit: a note for each change that no run needs."""
+    return Report(tuple(_unneeded(kernel, made, ptx)))
+
+
+def _unneeded(kernel: str, made: Audit, ptx: str) -> Iterator[Result]:
+    for each in made.of("not needed"):
+        change = each.mutant
+        place = Place(ptx, change.line, change.column) if ptx else None
+        message = f"no run of {kernel} needs {change.spelled.strip()} (line {change.line}): {change.kind}"
+        yield Result(
+            "not-needed",
+            "note",
+            message,
+            place,
+            properties={"kernel": kernel, "change": change.kind, "ptxLine": change.line},
+        )

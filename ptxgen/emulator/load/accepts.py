@@ -1,0 +1,123 @@
+"""The findings of a launch that comments accept, in the PTX of a kernel and in the files that it was compiled from."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import PurePath
+
+from ptxgen import syntax
+from ptxgen.device import Accept, Kernel
+from ptxgen.device.inline import Comment, comments, file_comments, require_codes
+from ptxgen.device.sources import source_places
+from ptxgen.emulator.load.source_lines import SourceLines
+from ptxgen.files import source_file
+from ptxgen.instr.model.symbols import CODES
+
+
+def inline_accepts(kernel: Kernel) -> tuple[Accept, ...]:
+    """What comments accept in this kernel. Raises AcceptError for a comment that cannot be used."""
+    key = inline_accepts
+    if key not in kernel.cache:
+        kernel.cache[key] = tuple(_accepts(kernel))
+    found = kernel.cache[key]
+    assert isinstance(found, tuple)
+    return found
+
+
+def ignore_accepts(kernel: Kernel) -> None:
+    """Accept nothing by comments in this kernel."""
+    kernel.cache[inline_accepts] = ()
+
+
+def source_files(module: syntax.Module) -> dict[str, str]:
+    """The paths of the files that a module's `.file` name, by the name that findings have."""
+    made: dict[str, str] = {}
+    for item in module.items:
+        if isinstance(item, syntax.FileDirective):
+            path = PurePath(item.path)
+            made[path.name if path.is_absolute() else item.path] = item.path
+    return made
+
+
+def _accepts(kernel: Kernel) -> Iterator[Accept]:
+    made = comment_accepts(kernel.text, kernel.module, lambda: _instruction_lines(kernel))
+    return (each for each in made if each.code in launch_codes())
+
+
+def check_accepts(text: str, module: syntax.Module, name: str) -> Iterator[Accept]:
+    """What comments accept of the findings of `ptxgen check`; messages call the text `name`. Raises AcceptError."""
+    made = comment_accepts(text, module, lambda: sorted({each.line for each in module.statements()}), name)
+    return (each for each in made if each.code not in launch_codes())
+
+
+def comment_accepts(
+    text: str, module: syntax.Module, statements: Callable[[], list[int]], name: str = ""
+) -> Iterator[Accept]:
+    """An entry for each code of each comment that is for one of these statements (their lines in the PTX).
+
+    Raises AcceptError.
+    """
+    known = launch_codes() | CODES
+    lines: list[int] | None = None
+    if found := comments(text, name or "PTX"):
+        require_codes(found, name or "PTX", known)
+        lines = statements()
+        every = sorted({each.line for each in module.statements()})
+        for each in found:
+            targets = {each.target, _statement_at(every, each.target)}.intersection(lines)
+            yield from _of(each, f"{name}:{each.line}" if name else f"line {each.line}", tuple(sorted(targets)))
+    by_name: dict[str, tuple[Comment, ...]] = {}
+    for source, path in source_files(module).items():
+        file = source_file(path)
+        if file is not None and (found := file_comments(str(file))):
+            require_codes(found, source, known)
+            by_name[source] = found
+    if by_name:
+        lines_of = _lines_by_place(module, lines if lines is not None else statements())
+        for source, found in by_name.items():
+            for each in found:
+                yield from _of(each, f"{source}:{each.line}", tuple(lines_of.get((source, each.target), ())))
+
+
+def _of(comment: Comment, place: str, lines: tuple[int, ...]) -> Iterator[Accept]:
+    """The entries of a comment, if its lines are among those of the statements."""
+    for code in comment.codes if lines else ():
+        yield Accept(code, "", comment.reason, place=place, lines=lines)
+
+
+def _instruction_lines(kernel: Kernel) -> list[int]:
+    """The lines of the entry's instructions, and of those of all functions that are no entries."""
+    made: list[int] = []
+    ours = False
+    for each in kernel.module.statements():
+        if isinstance(each, syntax.Function):
+            ours = each.kind != "entry" or each.name == kernel.entry.name
+        elif ours and isinstance(each, syntax.Instruction):
+            made.append(each.line)
+    return sorted(set(made))
+
+
+def _statement_at(lines: list[int], line: int) -> int:
+    """The line where the statement begins that a line belongs to."""
+    index = bisect_right(lines, line) - 1
+    return lines[index] if index >= 0 else line
+
+
+def _lines_by_place(module: syntax.Module, lines: list[int]) -> Mapping[tuple[str, int], list[int]]:
+    """The lines of the PTX by (file, line) of the source, inlined ones by the places of their calls too."""
+    sources = SourceLines(module)
+    made: dict[tuple[str, int], list[int]] = {}
+    for line in lines:
+        for name, number, _ in source_places(sources.of(line)):
+            made.setdefault((name, number), []).append(line)
+    return made
+
+
+@cache
+def launch_codes() -> frozenset[str]:
+    """The codes of the emulator's checks."""
+    from ptxgen.emulator.checks.registry import CHECKS
+
+    return frozenset(CHECKS)

@@ -1,0 +1,146 @@
+"""Results of what the library finds: diagnostics of `check`, findings of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ptxgen import syntax
+from ptxgen.device import Accept, Finding, LaunchReport
+from ptxgen.emulator.load.accepts import check_accepts, source_files
+from ptxgen.emulator.load.source_lines import SourceLines
+from ptxgen.instr.model.check import Diagnostic
+from ptxgen.reports.model import Level, Place, Replacement, Result
+from ptxgen.reports.paths import place_of, relative
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A PTX file as `ptxgen check` judged it: what is left, what somebody has accepted, and what was not found."""
+
+    path: str
+    target: str
+    diagnostics: tuple[Diagnostic, ...]
+    accepted: tuple[tuple[Diagnostic, Accept], ...] = ()
+    unused: tuple[Accept, ...] = ()
+    results: tuple[Result, ...] = field(default=(), repr=False)
+
+
+def checked(
+    path: str,
+    text: str,
+    module: syntax.Module,
+    target: str,
+    found: Sequence[Diagnostic],
+    accepts: Sequence[Accept] = (),
+) -> Checked:
+    """Divide the diagnostics of a file by what its comments and these entries accept. Raises AcceptError."""
+    entries = [*check_accepts(text, module, relative(path)), *accepts]
+    statements = {each.line: each for each in module.statements()} if entries else {}
+    used: set[Accept] = set()
+    left: list[Diagnostic] = []
+    taken: list[tuple[Diagnostic, Accept]] = []
+    for each in found:
+        statement = statements.get(each.line)
+        words = statement.text.strip() if statement is not None else ""
+        matching = [one for one in entries if one.matches(each.code, words, "", [each.line])]
+        used.update(matching)
+        if matching:
+            taken.append((each, matching[0]))
+        else:
+            left.append(each)
+    unused = tuple(one for one in entries if one.place and one not in used)
+    sources, files, lines = SourceLines(module), source_files(module), text.splitlines()
+    results = [_diagnosed(path, lines, each, None, sources.of(each.line) if files else "", files) for each in left]
+    results += [
+        _diagnosed(path, lines, each, one, sources.of(each.line) if files else "", files) for each, one in taken
+    ]
+    results += [unused_result(each, path) for each in unused]
+    return Checked(path, target, tuple(left), tuple(taken), unused, tuple(results))
+
+
+def _diagnosed(
+    path: str, lines: Sequence[str], each: Diagnostic, accept: Accept | None, source: str, files: Mapping[str, str]
+) -> Result:
+    here = Place(path, each.line, each.column, each.end_column or None)
+    origin = place_of(source, files) if source else None
+    return Result(
+        each.code,
+        each.severity,
+        each.message,
+        origin or here,
+        ((here, "the PTX"),) if origin is not None else (),
+        fix=each.nearest and f"use {each.nearest}",
+        replacement=_replacement(path, lines, each) if origin is None else None,
+        accepted=accept.reason if accept is not None else "",
+        in_source=accept is not None and bool(accept.place),
+    )
+
+
+def _replacement(path: str, lines: Sequence[str], each: Diagnostic) -> Replacement | None:
+    """The nearest legal opcode in the place of the one that was refused, if that stands in the line as it is."""
+    line = lines[each.line - 1] if each.line <= len(lines) else ""
+    begin = line.find(each.opcode) if each.opcode and each.nearest else -1
+    if begin < 0:
+        return None
+    return Replacement(Place(path, each.line, begin + 1, begin + 1 + len(each.opcode)), each.nearest)
+
+
+def launched(
+    report: LaunchReport, ptx: str = "", properties: Mapping[str, str | int] | None = None
+) -> Iterator[Result]:
+    """The findings of a launch; `ptx` is the file of its PTX, empty if there is none."""
+    facts = {"kernel": report.kernel, **(properties or {})}
+    for each in report.findings:
+        yield found(each, report.source_files, ptx, facts)
+
+
+def found(
+    finding: Finding, files: Mapping[str, str], ptx: str = "", properties: Mapping[str, str | int] | None = None
+) -> Result:
+    """A finding at the line of its source where that is known and there, else at that of the PTX."""
+    level: Level = "error" if finding.severity == "error" else "note"
+    origin = place_of(finding.source, files) if finding.source else None
+    here = Place(ptx, finding.line) if ptx else None
+    related: dict[Place, str] = {}
+    for each in finding.accesses:
+        place = place_of(each.source, files) if each.source else None
+        if place is None and ptx and each.line is not None:
+            place = Place(ptx, each.line)
+        if place is not None and place != (origin or here):
+            related.setdefault(place, f"{each.role}: {each}")
+    if origin is not None and here is not None:
+        related.setdefault(here, "the PTX")
+    facts = {**(properties or {}), "instruction": finding.instruction, "section": finding.section}
+    if finding.consequences:
+        facts["consequences"] = len(finding.consequences)
+    if finding.line is not None:
+        facts["ptxLine"] = finding.line
+    message = replace(finding, fix="").message
+    if finding.consequences:
+        message += f"\n{finding.consequences_line}"
+    return Result(
+        finding.code,
+        level,
+        message,
+        origin or here,
+        tuple(related.items()),
+        fix=finding.fix,
+        properties={name: value for name, value in facts.items() if value != ""},
+    )
+
+
+def unused(accepts: Iterable[Accept], path: str = "") -> Iterator[Result]:
+    """A note for each accepted finding that did not come up."""
+    return (unused_result(each, path) for each in accepts)
+
+
+def unused_result(accept: Accept, path: str = "") -> Result:
+    """Of one; `path` is the file of the PTX."""
+    name, _, line = accept.place.rpartition(":")
+    place = None
+    if name and line.isdecimal():
+        place = Place(name, int(line))
+    elif path and accept.place.startswith("line "):
+        place = Place(path, int(accept.place.removeprefix("line ")))
+    return Result("unused-accept", "note", f"accepted, but not found any more: {accept}", place)
