@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.load.flow import shortest_cycle
+from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.observer import Observer
-from ptxgen.syntax import Instruction, Statement
+from ptxgen.syntax import Address, Instruction, Name, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -181,12 +182,20 @@ class WeakFlags(Observer):
 def _decides(polls: Operation, index: int, loop: Sequence[Block]) -> bool:
     """Whether a branch of a loop, its blocks in order from that of an instruction on, depends on what this one reads.
 
-    It is no flag if an atomic operation takes the value, as in the loop of an atom.cas.
+    It is no flag if an atomic operation takes the value, as in the loop of an atom.cas, or if each turn reads another
+    address, as a search does.
     """
+    if not loop:
+        return False
+    turn = [
+        *loop[0].operations[index + 1 :],
+        *(each for block in loop[1:] for each in block.operations),
+        *loop[0].operations[: index + 1],  # where the loop comes back to the instruction
+    ]
+    if _moves(turn):
+        return False
     held, decides = set(polls.writes), False
-    following = [each for number, block in enumerate(loop) for each in block.operations[0 if number else index + 1 :]]
-    again = loop[0].operations[: index + 1] if loop else []  # where the loop comes back to the instruction
-    for operation in [*following, *again]:
+    for operation in turn:
         if held.isdisjoint(operation.reads | operation.guard_reads):
             if operation.guard is None:
                 held -= operation.writes
@@ -197,6 +206,19 @@ def _decides(polls: Operation, index: int, loop: Sequence[Block]) -> bool:
             decides = True
         held |= operation.writes
     return decides
+
+
+def _moves(turn: Sequence[Operation]) -> bool:
+    """Whether the last operation of a turn, a load or an atomic, has an address that depends on the turn before."""
+    carried = set[int]().union(*(each.writes for each in turn))
+    for operation in turn[:-1]:
+        if not carried.isdisjoint(operation.reads):
+            carried |= operation.writes
+        elif operation.guard is None:
+            carried -= operation.writes
+    addresses = [each.base for each in turn[-1].statement.operands if isinstance(each, Address)]
+    places = [turn[-1].names(base.text) for base in addresses if isinstance(base, Name)]
+    return any(isinstance(place, Register) and place.index in carried for place in places)
 
 
 def _reads_what(program: Program, rank: int, index: int) -> bool:
