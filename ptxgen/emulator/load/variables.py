@@ -88,6 +88,8 @@ class Variables:
         for item in (*module.items, *(each for function in functions for each in statements_of(function.body))):
             if isinstance(item, syntax.Variable) and item.space.startswith("shared"):
                 dynamic.extend((item, name) for name in self._share(item))
+        #: Whether the module declares dynamic shared memory.
+        self.has_dynamic = bool(dynamic)
         #: The end of static shared memory, where the dynamic begins.
         self.shared_end = up(self._shared_end, self._dynamic_alignment)
         for item, name in dynamic:

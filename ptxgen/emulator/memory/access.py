@@ -78,7 +78,8 @@ def locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what: 
             position, lane = fault.place
             warp, address = int(g.indices[position]), int(addresses[position, lane])
             fault.summary += f", by lane {lane} of {g.machine.warp_name(warp)}"
-            if space in ("shared", "shared::cta") and fault.rule and (past := g.machine.shared_names.past(address)):
+            own = space in ("shared", "shared::cta") and not fault.fix
+            if own and fault.rule and (past := g.machine.shared_names.past(address)):
                 fault.rule += f"; {past}"
             fault.accesses = (
                 g.machine.findings.access("accessor", None, warp, lanes=1 << lane, space=space, address=address),

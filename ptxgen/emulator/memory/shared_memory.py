@@ -25,8 +25,18 @@ class SharedMemory:
     cooperative groups (13.0, details/memory.h) initialize theirs only where there is no such memory.
     """
 
-    def __init__(self, slots: int, size: int, poison: int = POISON_BYTE, *, groups: bool = False) -> None:
+    def __init__(
+        self,
+        slots: int,
+        size: int,
+        poison: int = POISON_BYTE,
+        *,
+        groups: bool = False,
+        dynamic: int | None = None,
+    ) -> None:
         self.size, self._poison, self._groups = size, poison, groups
+        #: Bytes of dynamic shared memory that the launch passes; None if the kernel declares none.
+        self._dynamic = dynamic
         self.pitch = -(-size // 1024) * 1024
         self.data: NDArray[np.uint8] = np.full((slots, self.pitch), poison, np.uint8)
         if groups:
@@ -76,9 +86,19 @@ class SharedMemory:
                 place,
                 rule=f"The address must be a multiple of {size}",
             )
-        raise MemoryFault(
-            OUT_OF_BOUNDS,
-            f"{what} of {size} bytes at shared address {address:#x}",
-            place,
-            rule=f"The CTA has {RESERVED_BYTES:#x} to {self.size - 1:#x}",
-        )
+        summary = f"{what} of {size} bytes at shared address {address:#x}"
+        if self._dynamic is not None and address >= self.size - self._dynamic:
+            begin = self.size - self._dynamic
+            raise MemoryFault(
+                OUT_OF_BOUNDS,
+                summary,
+                place,
+                rule=f"The launch passes {self._dynamic} bytes of dynamic shared memory, which begins at {begin:#x}; "
+                f"this access ends at byte {address + size - begin}",
+                fix="pass the size of the kernel's dynamic shared memory at launch (shared_bytes=, or the third "
+                "argument of <<<>>>), or guard the access",
+            )
+        has = f"The CTA has {RESERVED_BYTES:#x} to {self.size - 1:#x}"
+        if self.size == RESERVED_BYTES:
+            has = "The kernel declares no shared memory, and the launch passes none"
+        raise MemoryFault(OUT_OF_BOUNDS, summary, place, rule=has)

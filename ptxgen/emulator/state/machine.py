@@ -90,10 +90,12 @@ class Machine:
         self.perturbation = perturbation
         shared_bytes = config.variables.shared_end + shape.shared_bytes
         groups = config.uses_reserved_shared
-        self.shared, self.tensor = SharedMemory(slots, shared_bytes, groups=groups), TensorMemory(slots)
+        dynamic = shape.shared_bytes if config.variables.has_dynamic else None
+        self.shared = SharedMemory(slots, shared_bytes, groups=groups, dynamic=dynamic)
+        self.tensor = TensorMemory(slots)
         if perturbation is not None:
             if perturbation.shared:
-                self.shared = SharedMemory(slots, shared_bytes, perturbation.byte, groups=groups)
+                self.shared = SharedMemory(slots, shared_bytes, perturbation.byte, groups=groups, dynamic=dynamic)
             if "tensor" in perturbation.sources:
                 self.tensor = TensorMemory(slots, 0x01010101 * perturbation.byte)
             if "local" in perturbation.sources:
