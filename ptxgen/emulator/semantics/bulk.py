@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.registry.memory import BULK_IGNORE, MISALIGNED
+from ptxgen.emulator.checks.registry.memory import BULK_IGNORE, BULK_SIZE, MISALIGNED
 from ptxgen.emulator.engines.bulk_copies import Destination, deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 def _require_size(size: int, what: str) -> None:
     if size % GRANULE:
         raise MemoryFault(
-            MISALIGNED, f"{what} of {size} bytes", rule=f"The size of a bulk copy must be a multiple of {GRANULE} bytes"
+            BULK_SIZE,
+            f"{what} of {size} bytes",
+            rule=f"The size of a bulk copy must be a multiple of {GRANULE} bytes",
+            fix=f"copy {size - size % GRANULE} or {size + -size % GRANULE} bytes, and announce as many by expect_tx: "
+            "move the rest by loads and stores, or pad both arrays",
         )
 
 

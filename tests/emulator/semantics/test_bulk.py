@@ -196,7 +196,7 @@ def test_bytes_outside_are_ignored() -> None:
 
 
 FAULTS = [
-    (LOAD, {"count": 24}, "misaligned"),
+    (LOAD, {"count": 24}, "bulk-size"),
     (LOAD.replace("[buffer+256]", "[buffer+264]"), {}, "misaligned"),
     (LOAD.replace("[%in+64]", "[%in+72]"), {}, "misaligned"),
     (LOAD.replace("[%in+64]", "[%in+4080]"), {}, "out-of-bounds"),
