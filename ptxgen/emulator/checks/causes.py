@@ -99,9 +99,13 @@ def between(earlier: int, clock: int, later: int, now: int) -> Hashable:
     return "between", earlier, clock, later, now
 
 
+#: The first part of the causes of races between lanes.
+LANES = "lanes"
+
+
 def lanes(warp: int, interval: int) -> Hashable:
     """Lanes of a warp have not synchronized within an interval of theirs."""
-    return "lanes", warp, interval
+    return LANES, warp, interval
 
 
 def narrow(warp: int, clock: int) -> Hashable:

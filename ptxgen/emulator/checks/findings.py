@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.device.accept import Accept
 from ptxgen.device.report import Access, Finding, Role, Severity, line_list
-from ptxgen.emulator.checks.causes import DEADLOCK, Cause
+from ptxgen.emulator.checks.causes import DEADLOCK, LANES, Cause
 from ptxgen.emulator.checks.registry import CHECKS, Check
 from ptxgen.emulator.checks.uninitialized.suspects import UNJUDGED, Source, Suspects, Verdict, noted
 from ptxgen.syntax import Statement
@@ -72,6 +72,11 @@ class _Kept:
         self.place = _array(self.finding)
 
     @property
+    def between_lanes(self) -> bool:
+        """True of a race between lanes of a warp: the barrier that orders warps orders them too."""
+        return any(isinstance(each, tuple) and each[0] == LANES for each in self.causes)
+
+    @property
     def root(self) -> _Kept:
         """What it follows from in the end; itself if from nothing."""
         kept = self
@@ -100,6 +105,8 @@ class _Kept:
         a race between the same two instructions.
         """
         if self.finding.severity == "advice" and other.finding.severity == "error":
+            return False
+        if self.between_lanes and not other.between_lanes:
             return False
         common = self.causes & (other.causes | other.after)
         if other.finding.code == self.finding.code:
@@ -299,7 +306,12 @@ class Findings:
                     continue
                 for index, other in enumerate(self._found):
                     alike = other.finding.code == each.finding.code
-                    first = index < number or other.follows is not None or not other.causes.isdisjoint(each.after)
+                    first = (
+                        index < number
+                        or other.follows is not None
+                        or not other.causes.isdisjoint(each.after)
+                        or each.between_lanes
+                    )
                     if alike == same and (first or not alike) and other.explains(each) and other.root is not each:
                         each.follows = other
                         break

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks import causes, fixes
 from ptxgen.emulator.checks.changes import changing_lanes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, does
@@ -547,8 +548,9 @@ class GlobalAccesses(Observer):
                 summary=f"{party} {does(party, what)} {party.place}, which {other} of the same warp "
                 f"{'reads' if other.role == 'reader' else 'writes'}",
                 rule="The lanes have not synchronized by bar.warp.sync or a barrier",
-                fix="bar.warp.sync between the two accesses",
+                fix=f"bar.warp.sync{fixes.between(party, other)}",
                 accesses=(party, other),
+                cause=frozenset([causes.lanes(warp, int(self._lanes.interval[warp]))]),
             )
         return overlapping
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
-from ptxgen.emulator.checks import causes
+from ptxgen.emulator.checks import causes, fixes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
 from ptxgen.emulator.checks.findings import Findings
@@ -232,6 +232,11 @@ class GlobalEvents:
             self._repeated.reported((side, *self._race(warp, event, what, statement, equal=equal)), warps)
             return True
         under_way = bool(number) or clock == PENDING
+        order, mine = self._happens_before, self._happens_before.actor(warp)
+        per_cta, per_cluster = order.warps, order.members
+        distance: fixes.Distance = "grid" if actor // per_cluster != mine // per_cluster else "cluster"
+        distance = "cta" if actor // per_cta == mine // per_cta else distance
+        fix = None if under_way else fixes.of_threads(found, what, other, self.kind_of(event).what, distance)
         flag = self._flag(warp, event, what, statement, address)
         if excuse:
             rule = excuse
@@ -242,10 +247,7 @@ class GlobalEvents:
         elif clock == PENDING:
             rule = f"No cp.async.bulk.wait_group without .read has waited for {other.opcode}"
         else:
-            apart = (
-                actor // self._happens_before.warps != self._happens_before.actor(warp) // self._happens_before.warps
-            )
-            rule = f"The two warps{', of different CTAs,' if apart else ''} have not synchronized"
+            rule = f"The two warps{', of different CTAs,' if distance != 'cta' else ''} have not synchronized"
         doing = ("may still be reading" if other.role == "reader" else "may still be writing") if under_way else ""
         if equal:
             rule += f". {EQUAL}"
@@ -255,7 +257,7 @@ class GlobalEvents:
             summary=f"{found} {does(found, what)} {found.place or 'global memory'}, which {other} "
             f"{doing or ('reads' if other.role == 'reader' else 'writes')}",
             rule=rule,
-            fix=STRONG_LOAD if excuse else ONE_STORE if equal else flag.fix or None,
+            fix=STRONG_LOAD if excuse else ONE_STORE if equal else flag.fix or fix,
             accesses=(found, other),
             severity="advice" if excuse or equal else "error",
             cause=causes.EQUAL_STORES if equal else flag.causes or None,

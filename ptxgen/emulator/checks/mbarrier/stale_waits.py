@@ -89,6 +89,25 @@ class StaleWaits:
             return "", False
         return f"; {_passed(barrier, last)}, as the wait before: the parity was not flipped", True
 
+    def released_early(
+        self, warp: int, by: int | None, clock: int = PENDING, full: int | None = None
+    ) -> tuple[str, int] | None:
+        """The mbarrier (name, line) on which a warp arrives between its wait and an access in interval `clock`, if `by`
+        last waited on it: the warp gives back what it still uses. None if that is not so.
+
+        `full` is the offset of the mbarrier of its wait, if that is known.
+        """
+        barrier = self._last.get(by) if by is not None else None
+        if barrier is None or warp == by:
+            return None
+        use = self._order.of(barrier).users.get(warp)
+        near = (each for each in self._near(warp) if full is None or each.address == full)
+        waits = (self._order.of(each).waits.get(warp) for each in near)
+        waited = max((each.clock for each in waits if each is not None and each.clock <= clock), default=None)
+        if use is None or waited is None or not use.arrived or not waited < use.clock <= clock:
+            return None
+        return barrier.name.partition(" (")[0], use.statement.line
+
     def missed(self, warp: int) -> frozenset[Hashable]:
         """The cause of what a warp reads too early because its last wait passed before the first phase.
 

@@ -15,7 +15,7 @@ from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.state.mbarriers import MBarrier, Wait
 from ptxgen.emulator.state.signals import Signal
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
 
 class Use(NamedTuple):
@@ -24,6 +24,11 @@ class Use(NamedTuple):
     clock: int
     statement: Statement
     waited: bool
+
+    @property
+    def arrived(self) -> bool:
+        """Whether it was an arrival."""
+        return isinstance(self.statement, Instruction) and self.statement.opcode.startswith("mbarrier.arrive")
 
 
 class LastWait(NamedTuple):

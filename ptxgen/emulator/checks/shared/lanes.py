@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
-from ptxgen.emulator.checks import causes
+from ptxgen.emulator.checks import causes, fixes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases
@@ -443,7 +443,9 @@ class LaneAccesses(OrderListener):
         together: bool = False,
     ) -> None:
         slot, word = divmod(found.word, self._words)
-        line = accesses.last_line(slot, found.warp, word * self._word // GRANULE)
+        granule = word * self._word // GRANULE
+        line = accesses.last_line(slot, found.warp, granule)
+        copied = "cp.async" in self._opcode(line) and accesses.is_pending(slot, found.warp, granule)
         address, lanes = word * self._word, _lane(found.event & (1 << _SHIFT) - 1)
         party = self._findings.access(
             role, statement, found.warp, lanes=_lane(found.lane), space="shared", address=address
@@ -458,11 +460,16 @@ class LaneAccesses(OrderListener):
             rule=".sync makes the lanes wait for each other, but orders no memory accesses"
             if together
             else "The lanes have not synchronized by bar.warp.sync or a barrier",
-            fix="bar.warp.sync between the two accesses",
+            fix=fixes.of_cp_async(party, "warp") if copied else f"bar.warp.sync{fixes.between(party, other)}",
             accesses=(party, other),
             severity="advice" if together else "error",
             cause=frozenset([causes.lanes(found.warp, int(self.interval[found.warp]))]),
         )
+
+    def _opcode(self, line: int) -> str:
+        """The opcode of the instruction of a line that has accessed shared memory."""
+        statement = self._happens_before.statements.get(line)
+        return statement.opcode if isinstance(statement, Instruction) else ""
 
 
 def _by_others(before: NDArray[np.int64], events: NDArray[np.int64]) -> NDArray[np.bool_]:

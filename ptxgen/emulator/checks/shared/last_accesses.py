@@ -194,6 +194,12 @@ class ThreadAccesses:
         at = warp % (self._size * self._warps) - table.first if table is not None else -1
         return int(table.line[at, granule]) if table is not None and 0 <= at < len(table.latest) else 0
 
+    def is_pending(self, slot: int, warp: int, granule: int) -> bool:
+        """Whether `warp` of the machine has not waited for its cp.async to a granule."""
+        table = self._tables[slot]
+        at = warp % (self._size * self._warps) - table.first if table is not None else -1
+        return table is not None and 0 <= at < len(table.latest) and int(table.clock[at, granule]) == PENDING
+
     def forget(self, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16) -> None:
         """These bytes were overwritten by something that conflicts with whatever comes."""
         table = self._tables[slot]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
-from ptxgen.emulator.checks import causes
+from ptxgen.emulator.checks import causes, fixes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
 from ptxgen.emulator.checks.findings import Findings
@@ -130,7 +130,9 @@ class SharedRaces:
                 summary=f"{found} {_does(found)} {found.place} while {other.opcode} of line {line} may still be "
                 "writing it",
                 rule="The thread has not waited for its completion",
+                fix=self._of_copy(found, line, "warp"),
                 accesses=(found, other),
+                cause=frozenset([causes.lanes(warp, 0)]),
             )
 
     def _raced_load(
@@ -257,15 +259,15 @@ class SharedRaces:
                 continue
             by_mma = excuse or self._ordered_by_mma(access, warp, what, member, clock, observed)
             event = Event(member=member, clock=clock)
+            kind = "strong store" if isinstance(accesses, StrongStores) else what
+            apart = other_warp // happens_before.warps != warp // happens_before.warps
             why, parity = "", False
             if not by_mma:
                 why, parity = self._waits.why(warp, event, reads=verb == "reads", by=access.number)
             flag = _NO_FLAG
             if not (by_mma or why or relaxed or behind or copied):
-                kind = "strong store" if isinstance(accesses, StrongStores) else what
                 earlier = Party(actor, clock, happens_before.statements.get(line), kind)
                 mine = Party(happens_before.actor(warp), happens_before.clock(warp), access.statement, access.what)
-                apart = other_warp // happens_before.warps != warp // happens_before.warps
                 flag = self._flags.race(warp, mine, earlier, (slot, at), "cluster" if apart else "cta")
             rule, fix = by_mma or flag.rule or _sentence(why), flag.fix or None
             # One missing barrier leaves an access unordered with whatever lines store there.
@@ -285,6 +287,14 @@ class SharedRaces:
             raced = self._raced_load(access, accesses, line, loads=loads) if may_drop else None
             if raced is not None:
                 self._note(access, warp, accesses, slot, granules, masks, observed, loads=loads)
+            early = None
+            if loads and access.what in _COPIES and access.mbarrier is not None:
+                early = self._waits.released_early(other_warp, warp, clock, access.mbarrier)
+            if early is not None and not (parity or by_mma):
+                rule = f"That warp arrives on {early[0]} in line {early[1]}, before it has read"
+                fix = f"mbarrier.arrive on {early[0]} after line {other.line}"
+            elif not (fix or by_mma or why or behind):
+                fix = self._fix(access, found, other, kind, line if copied else None, apart=apart)
             past = "may still be writing" if copied else "reads" if loads else "writes"
             self._findings.report(
                 mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
@@ -306,6 +316,21 @@ class SharedRaces:
             self._against_scopes(access, warp, accesses, what, slot, granules, masks, verb)
         elif access.what in _CORE and slot != warp // happens_before.warps:
             self._against_scopes(access, warp, accesses, what, slot, granules, masks, verb, pair=True)
+
+    def _fix(
+        self, access: AsyncOperation, found: Access, other: Access, kind: str, copy: int | None, *, apart: bool
+    ) -> str | None:
+        """What orders an access after one of another warp, or after its cp.async of line `copy`."""
+        distance: fixes.Distance = "cluster" if apart else "cta"
+        if copy is not None:
+            return self._of_copy(found, copy, distance)
+        if access.number and not apart:
+            return fixes.of_operation(found, access.what, other)
+        return fixes.of_threads(found, access.what, other, kind, distance)
+
+    def _of_copy(self, found: Access, line: int, distance: fixes.Distance) -> str | None:
+        """The fix where an access comes before a wait for a cp.async of a line; None: that of the check."""
+        return fixes.of_cp_async(found, distance) if self.copy_lines.get(line) == "cp.async" else None
 
     def against_equal_stores(
         self,
@@ -423,12 +448,24 @@ class SharedRaces:
         )
         does = "reads" if role == "reader" else "overwrites"
         doing = "reading" if other_role == "reader" else "writing"
-        barrier = f" on {self._findings.name('shared', earlier.mbarrier)}" if earlier.mbarrier is not None else ""
+        name = self._findings.name("shared", earlier.mbarrier) if earlier.mbarrier is not None else ""
+        rule, fix = _sentence(why) or f"The thread has not waited for its completion{name and f' on {name}'}", None
+        early = (
+            self._waits.released_early(warp, earlier.warp, full=earlier.mbarrier)
+            if earlier.what in _COPIES and not parity
+            else None
+        )
+        if early is not None:
+            rule = f"Its warp arrives on {early[0]} in line {early[1]}, before this access: the copy may begin then"
+            fix = f"mbarrier.arrive on {early[0]} after line {access.statement.line}"
+        elif not why and name:
+            fix = f"wait for {name} before line {access.statement.line} (mbarrier.try_wait, branch on the result)"
         self._findings.report(
             mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
             access.statement,
             summary=f"{found} {does} {found.place} while {other.opcode} of line {other.line} may still be {doing} it",
-            rule=_sentence(why) or f"The thread has not waited for its completion{barrier}",
+            rule=rule,
+            fix=fix,
             accesses=(found, other),
             reads=reads and not parity,
             cause=cause,

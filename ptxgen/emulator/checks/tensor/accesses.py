@@ -20,6 +20,7 @@ from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.registry import mbarriers, tcgen05, uninitialized
+from ptxgen.emulator.checks.tensor.awaited import awaited_in_text
 from ptxgen.emulator.checks.tensor.fences import TensorFences
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.observer import Observer
@@ -29,6 +30,8 @@ from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.load.program import Program
+    from ptxgen.emulator.observer import MachineView, ProgramView
 
 _BANDS = 8
 #: Bands that a warp reaches: those of its quarter of the lanes.
@@ -46,17 +49,11 @@ def _named(columns: range) -> str:
     return f"TMEM columns {columns.start}-{columns.stop - 1}"
 
 
-def _awaited(awaited: str, earlier: AsyncOperation) -> str:
-    """The fix where a warp has not waited for an operation of the tensor core, or for a tcgen05.st."""
-    line = earlier.statement.line
-    if awaited.startswith("tcgen05.wait"):
-        return f"tcgen05.wait::st after line {line}"
-    return f"tcgen05.commit after line {line}, and a wait for its mbarrier"
-
-
-def _load_fix(event: Event, load: Statement | None) -> str | None:
-    """The fix where a warp has not waited for a tcgen05.ld; None: that of the check."""
-    return f"tcgen05.wait::ld after line {load.line}" if event.clock == PENDING and load is not None else None
+#: The fix where two warps have not synchronized their accesses to tensor memory.
+_SYNCHRONIZE = (
+    "bar.sync or an mbarrier between lines {} and {}, with tcgen05.fence::before_thread_sync before and "
+    "tcgen05.fence::after_thread_sync after it"
+)
 
 
 def _caused(statement: Statement, earlier: AsyncOperation | None) -> frozenset[Hashable]:
@@ -75,13 +72,6 @@ def _unfenced(side: str, statement: Statement, other: Access) -> frozenset[Hasha
 _USED_LATE = "Its warp uses registers of the load, which waits for it too, but only after it has synchronized"
 
 
-def _unordered_load(event: Event) -> str:
-    """Why a load and a later access are unordered."""
-    if event.clock == PENDING:
-        return "No tcgen05.wait::ld follows the load"
-    return "The two warps have not synchronized since the load"
-
-
 class TensorAccesses(OrderListener, Observer):
     """The last accesses to each column of the resident CTAs' tensor memories.
 
@@ -92,6 +82,7 @@ class TensorAccesses(OrderListener, Observer):
         self, happens_before: HappensBefore, fences: TensorFences, waits: StaleWaits, slots: int, findings: Findings
     ) -> None:
         self._happens_before, self._fences, self._waits, self._findings = happens_before, fences, waits, findings
+        self._program: Program | None = None
         #: Whether anything has accessed tensor memory.
         self._used = False
         self.writer = np.zeros((slots, _BANDS, COLUMNS), np.int64)
@@ -108,6 +99,9 @@ class TensorAccesses(OrderListener, Observer):
         self._freed_by_peer: dict[int, list[tuple[range, int, Statement]]] = {}
         #: Conflicts with a warp's loads in flight, by columns: reported if the warp uses their values.
         self._suspects: dict[int, list[tuple[range, Callable[[], None]]]] = {}
+
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._program = program  # type: ignore[assignment]
 
     def keep_alive(self, slots: range, numbers: set[int]) -> None:
         numbers.difference_update(np.unique(self.writer[slots.start : slots.stop]).tolist())
@@ -159,9 +153,7 @@ class TensorAccesses(OrderListener, Observer):
                 continue
             # Two stores of one warp may be to different lanes of its quarter.
             if operation.what != "tcgen05.st" or earlier.warp != warp:
-                self._unfinished(
-                    operation, earlier, columns, warp, slot, "writer", "writing", "tcgen05.wait::st of that store"
-                )
+                self._unfinished(operation, earlier, columns, warp, slot, "writer", "writing")
         loaded = self._loaded_in(slot, bands, columns)
         self._advise_fences_of_loads(operation, warp, slot, loaded, columns)
         reported = {warp}
@@ -177,8 +169,7 @@ class TensorAccesses(OrderListener, Observer):
                 warp,
                 event,
                 f"overwrites {_named(columns)} while {found} may still be reading them",
-                _unordered_load(event),
-                _load_fix(event, load),
+                *self._unordered_load(warp, reader, event, load, operation.statement),
             )
             self._against_load(reader, columns, event, report)
         if self._by_register[slot][..., span].any():
@@ -314,12 +305,13 @@ class TensorAccesses(OrderListener, Observer):
                 continue
             reader = self._access("reader", operation.statement, warp, slot, columns)
             writer = self._access("writer", earlier.statement, earlier.warp, slot, columns)
+            missing, fix = self._unawaited(warp, "issuing", earlier, operation.statement)
             self._findings.report(
                 tcgen05.TENSOR_RACE,
                 operation.statement,
                 summary=f"{reader} reads {what} in {_named(columns)} while {writer} may still be writing them",
-                rule=f"No tcgen05.wait::st of the store precedes this {operation.what}",
-                fix=f"tcgen05.wait::st after line {earlier.statement.line}",
+                rule=missing,
+                fix=fix,
                 accesses=(reader, writer),
                 cause=_caused(operation.statement, earlier),
             )
@@ -367,7 +359,7 @@ class TensorAccesses(OrderListener, Observer):
         loaded = self._loaded_in(slot, range(_BANDS), columns)
         for reader, load, event in self._unordered_loads(warp, slot, loaded, columns):
             used = self._access("reader", load, reader, slot, columns)
-            why, fix = _unordered_load(event), _load_fix(event, load)
+            why, fix = self._unordered_load(warp, reader, event, load, statement)
             if load is not None and self._by_register[slot][reader % self._happens_before.warps][..., span].any():
                 why, fix = _USED_LATE, f"tcgen05.wait::ld after line {load.line}, before the two warps synchronize"
             cause = _caused(statement, None)
@@ -408,15 +400,11 @@ class TensorAccesses(OrderListener, Observer):
             earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what == "tcgen05.st" or earlier.number in observed:
                 continue
-            self._unfinished(
-                operation, earlier, columns, warp, operation.slot, "writer", "writing", "tcgen05.commit of it"
-            )
+            self._unfinished(operation, earlier, columns, warp, operation.slot, "writer", "writing")
         for number in np.unique(self.core_reader[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._happens_before.operations.get(int(number))
             if earlier is not None and earlier.number not in observed:
-                self._unfinished(
-                    operation, earlier, columns, warp, operation.slot, "reader", "reading", "tcgen05.commit of it"
-                )
+                self._unfinished(operation, earlier, columns, warp, operation.slot, "reader", "reading")
         self.write(operation, warp, bands, columns)
 
     def tensor_stores_awaited(self, warp: int, works: Sequence[AsyncWork]) -> None:
@@ -434,15 +422,61 @@ class TensorAccesses(OrderListener, Observer):
         slot: int,
         role: Role,
         doing: str,
-        awaited: str,
     ) -> None:
         """An operation overwrites columns that an earlier one (its `role`, what it is `doing`) may still use."""
         writer = self._access("writer", operation.statement, warp, slot, columns)
         other = self._access(role, earlier.statement, earlier.warp, slot, columns)
         what = f"overwrites {_named(columns)} while {other} may still be {doing} them"
-        missing = f"The issuing warp has not waited for the {awaited}"
-        fix = _awaited(awaited, earlier)
+        missing, fix = self._unawaited(warp, "issuing", earlier, operation.statement)
         self._race(writer, other, operation.statement, warp, Event(earlier.number), what, missing, fix)
+
+    def _unordered_load(
+        self, warp: int, reader: int, event: Event, load: Statement | None, statement: Statement
+    ) -> tuple[str, str | None]:
+        """Why an access of a warp is unordered with another one's load, and the fix; None: that of the check."""
+        if load is None:
+            return "The two warps have not synchronized since the load", None
+        early = self._waits.released_early(reader, warp, event.clock)
+        if early is not None:
+            return (
+                f"Its warp arrives on {early[0]} in line {early[1]}, before the load",
+                f"mbarrier.arrive on {early[0]} after line {load.line} and tcgen05.wait::ld",
+            )
+        if event.clock == PENDING and not awaited_in_text(self._program, load, "tcgen05.wait::ld"):
+            return "No tcgen05.wait::ld follows the load", f"tcgen05.wait::ld after line {load.line}"
+        if reader == warp:
+            return "The load has not completed", None
+        fix = _SYNCHRONIZE.format(*sorted((load.line, statement.line)))
+        return "The two warps have not synchronized since the load", fix
+
+    def _unawaited(self, warp: int, which: str, earlier: AsyncOperation, statement: Statement) -> tuple[str, str]:
+        """Why an operation is not complete for the `which` warp, and the fix."""
+        line, own = earlier.statement.line, earlier.warp
+        if earlier.what == "tcgen05.st":
+            if own is None or own == warp:
+                return f"The {which} warp has not waited for the store", f"tcgen05.wait::st after line {line}"
+            awaited = earlier.number in self._happens_before.observed[own].operations
+            if awaited or awaited_in_text(self._program, earlier.statement, "tcgen05.wait::st"):
+                return (
+                    "Its warp waits for the store, but the two warps have not synchronized since",
+                    _SYNCHRONIZE.format(*sorted((line, statement.line))),
+                )
+            return (
+                "No tcgen05.wait::st of its warp follows the store",
+                f"tcgen05.wait::st after line {line}, before the two warps synchronize",
+            )
+        early = self._waits.released_early(warp, own)
+        if early is not None:
+            return (
+                f"The {which} warp arrives on {early[0]} in line {early[1]}, before this access: the next "
+                f"{earlier.what} may begin from then on",
+                f"mbarrier.arrive on {early[0]} after line {statement.line} and tcgen05.wait::ld",
+            )
+        missing = f"The {which} warp has not waited for the tcgen05.commit of that operation"
+        if earlier.mbarrier is not None:
+            name = self._findings.name("shared", earlier.mbarrier)
+            return missing, f"wait for {name}, on which its tcgen05.commit arrives, before line {statement.line}"
+        return missing, f"tcgen05.commit after line {line}, and a wait for its mbarrier before line {statement.line}"
 
     def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
         slot, warp_id = divmod(warp, self._happens_before.warps)
@@ -471,7 +505,7 @@ class TensorAccesses(OrderListener, Observer):
                         accesses=(reader, writer),
                     )
                     continue
-                awaited = "tcgen05.wait::st of that store" if stored else "tcgen05.commit of that operation"
+                missing, fix = self._unawaited(warp, "loading", earlier, statement)
                 self._race(
                     reader,
                     writer,
@@ -479,8 +513,8 @@ class TensorAccesses(OrderListener, Observer):
                     warp,
                     Event(earlier.number),
                     f"reads {_named(columns)} while {writer} may still be writing them",
-                    f"The loading warp has not waited for the {awaited}",
-                    _awaited(awaited, earlier),
+                    missing,
+                    fix,
                 )
             else:
                 self._advise_fence(warp, earlier, "load", statement)

@@ -1,0 +1,74 @@
+"""What orders two racing accesses: the fix of a race, by what the two are and how far apart their threads."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ptxgen.device.report import Access
+
+#: What two threads share: their warp, CTA or cluster, or only the grid.
+Distance = Literal["warp", "cta", "cluster", "grid"]
+
+#: What orders the threads of two accesses.
+_BARRIERS: dict[Distance, str] = {
+    "warp": "bar.warp.sync",
+    "cta": "bar.sync",
+    "cluster": "barrier.cluster.arrive and barrier.cluster.wait",
+}
+#: Accesses by threads that do not race with each other.
+_STRONG = ("strong load", "strong store", "atomic operation")
+_WEAK = ("load", "store")
+_OF_THREADS = (*_WEAK, *_STRONG, "cp.async")
+_SCOPES: dict[Distance, str] = {"cta": "cta", "cluster": "cluster", "grid": "gpu"}
+
+
+def between(one: Access, other: Access) -> str:
+    """` between lines 12 and 15`, in the order of the text; empty where a line is unknown."""
+    if one.line is None or other.line is None:
+        return ""
+    first, second = sorted((one.line, other.line))
+    if first == second:
+        return f" between two executions of line {first}"
+    return f" between lines {first} and {second}"
+
+
+def of_threads(found: Access, what: str, other: Access, kind: str, distance: Distance) -> str | None:
+    """The fix where accesses of two warps race: `what` the later one is ("load", "atomic operation"), and `kind` the
+    earlier one. None: that of the check.
+    """
+    if what not in _OF_THREADS or kind not in _OF_THREADS:
+        return None
+    strong = what in _STRONG or kind in _STRONG
+    weak = next((each for each, does in ((found, what), (other, kind)) if does in _WEAK), None)
+    instead = ""
+    if strong and weak is not None and distance in _SCOPES:
+        plain = "load" if weak.role == "reader" else "store"
+        stead = "ld.relaxed" if weak.role == "reader" else "st.relaxed"
+        instead = f"a strong {plain} in line {weak.line} ({stead}.{_SCOPES[distance]} or .volatile, or an atomic)"
+    barrier = _BARRIERS.get(distance, "")
+    if not barrier:
+        return instead or None
+    if what == kind == "store" and found.line == other.line:
+        return f"let one warp store it, or put {barrier}{between(found, other)}"
+    return f"{barrier}{between(found, other)}{f'; or {instead}' if instead else ''}"
+
+
+def of_cp_async(later: Access, distance: Distance) -> str:
+    """The fix where an access comes before a wait for a cp.async, of this warp ("warp") or of another one."""
+    wait = "cp.async.wait_all (or cp.async.wait_group N)"
+    if distance == "warp":
+        return f"{wait} before line {later.line}, then bar.warp.sync where another lane has copied"
+    return f"{wait} by the copying threads, then {_BARRIERS[distance]}, before line {later.line}"
+
+
+def of_operation(found: Access, what: str, other: Access) -> str:
+    """The fix where an asynchronous operation (`what`: "tensor copy", "tcgen05.mma") races with a thread's access."""
+    if found.role == "reader":
+        return (
+            f"fence.proxy.async after line {other.line}, then bar.sync or an mbarrier that the issuing thread waits "
+            f"for, before line {found.line}"
+        )
+    return (
+        f"synchronize after line {other.line} and before line {found.line}: bar.sync, or an mbarrier on which the "
+        "threads of the one arrive and that of the other waits"
+    )
