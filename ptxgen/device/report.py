@@ -123,6 +123,8 @@ class Finding:
     consequences: tuple[Finding, ...] = ()
     also_lines: tuple[int, ...] = ()
     also_warps: int = 0
+    #: The source line of each of `also_lines`, empty where unknown.
+    also_sources: tuple[str, ...] = ()
     #: The order of an exploration that shows it; empty outside explorations.
     order: str = ""
 
@@ -137,18 +139,32 @@ class Finding:
         if self.title:
             text = f"{self.title}: {' '.join(map(_sentence, filter(None, (self.summary, self.rule))))}"
         if self.also_lines:
-            one = len(self.also_lines) == 1
+            one, lines = len(self.also_lines) == 1, self._other_lines()
             same = f"{'waits' if one else 'wait'} because of it" if self.code == "deadlock" else ""
-            text += (
-                f" ({line_list(self.also_lines)} {same})"
-                if same
-                else f" (so do{'es' if one else ''} {line_list(self.also_lines)})"
-            )
+            if same:
+                text += f" ({lines} {same})"
+            else:
+                text += f" (also at {lines})" if any(self.also_sources) else f" (so do{'es' if one else ''} {lines})"
         if places := self._other_places():
             text += f" (also {places})"
         if self.also_warps:
             text += f" (the same of {self.also_warps} other warp{'s' if self.also_warps > 1 else ''})"
         return f"{text}\nfix: {self.fix}" if self.fix else text
+
+    def _other_lines(self) -> str:
+        """`also_lines` in words: those of other source lines with these, the copies of an unrolled loop as a count."""
+        first: dict[str, int] = {}
+        for line, source in zip(self.also_lines, self.also_sources, strict=False):
+            first.setdefault(source, line)
+        if not any(first):
+            return line_list(self.also_lines)
+        copies = self.also_sources.count(self.source)
+        first.pop(self.source, None)
+        parts = [f"line {line} ({source})" if source else f"line {line}" for source, line in first.items()]
+        more = len(parts) - _SHOWN_LINES
+        parts = [*parts[:_SHOWN_LINES], *([f"{more} more"] if more > 0 else [])]
+        parts += [f"{copies} other instruction{'s' * (copies > 1)} of this source line"] if copies else []
+        return ", ".join(parts)
 
     def _other_places(self) -> str:
         """What the accesses touch that were folded into this one, by name; the summary names the first of each role."""

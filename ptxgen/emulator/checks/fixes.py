@@ -23,13 +23,13 @@ _SCOPES: dict[Distance, str] = {"cta": "cta", "cluster": "cluster", "grid": "gpu
 
 
 def between(one: Access, other: Access) -> str:
-    """` between lines 12 and 15`, in the order of the text; empty where a line is unknown."""
+    """` between line 12 and line 15`, in the order of the text; empty where a line is unknown."""
     if one.line is None or other.line is None:
         return ""
     first, second = sorted((one.line, other.line))
     if first == second:
         return f" between two executions of line {first}"
-    return f" between lines {first} and {second}"
+    return f" between line {first} and line {second}"
 
 
 def of_threads(found: Access, what: str, other: Access, kind: str, distance: Distance) -> str | None:

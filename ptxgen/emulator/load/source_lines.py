@@ -112,6 +112,7 @@ class SourceLines:
         made = replace(
             finding,
             source=source,
+            also_sources=tuple(map(self.of, finding.also_lines)),
             accesses=tuple(
                 replace(each, source="" if each.line is None else self.of(each.line)) for each in finding.accesses
             ),

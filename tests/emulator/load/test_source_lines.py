@@ -6,9 +6,10 @@ import numpy as np
 
 from ptxgen import Kernel, parse
 from ptxgen.device import Finding
+from ptxgen.driver.results import finding_lines
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.load.source_lines import SourceLines
-from tests.support.harness import module
+from tests.support.harness import launch, module
 
 #: Two warps store to the same word; the places are those of tile.cu and, inlined, norm.cuh.
 BODY = """.shared .b32 word; .reg .u32 %t, %x; .reg .pred %p; .reg .b64 %o;
@@ -167,3 +168,27 @@ def test_lines_of_inline_assembly() -> None:
     for instruction in ("mov.u32 %x, 1;", "mov.u32 %y, 2;", "st.global.u32 [%o+4096], %x;"):
         assert lines.of(numbers[instruction]) == "k.py:54:9"
     assert lines.of(numbers["st.global.u32 [%o], %y;"]) == "k.py:55:5"
+
+
+#: A barrier is missing between a store and loads, two of which a compiler made of one source line.
+UNROLLED = """
+    .shared .align 4 .b32 words[64];
+    .reg .b32 %t, %at, %x;
+    mov.u32 %t, %tid.x; mov.u32 %at, words; mad.lo.u32 %at, %t, 4, %at;
+    .loc 1 5 3
+    st.shared.u32 [%at], 1;
+    mov.u32 %at, words; xor.b32 %t, %t, 32; mad.lo.u32 %at, %t, 4, %at;
+    .loc 1 6 3
+    ld.shared.u32 %x, [%at];
+    ld.shared.u32 %x, [%at];
+    .loc 1 7 3
+    ld.shared.u32 %x, [%at];
+    ret;"""
+
+
+def test_other_lines_have_their_source() -> None:
+    report, _ = launch(UNROLLED, block=64, items='.file 1 "reverse.cu"')
+    (found,) = report.findings
+    assert "(also at line 20 (reverse.cu:7:3), 1 other instruction of this source line)" in found.message
+    assert found.fix == "bar.sync between line 14 (reverse.cu:5:3) and line 17"
+    assert not any("PTX" in line for line in finding_lines(found, verbose=True))

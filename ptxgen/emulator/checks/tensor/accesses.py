@@ -51,7 +51,7 @@ def _named(columns: range) -> str:
 
 #: The fix where two warps have not synchronized their accesses to tensor memory.
 _SYNCHRONIZE = (
-    "bar.sync or an mbarrier between lines {} and {}, with tcgen05.fence::before_thread_sync before and "
+    "bar.sync or an mbarrier between line {} and line {}, with tcgen05.fence::before_thread_sync before and "
     "tcgen05.fence::after_thread_sync after it"
 )
 
