@@ -12,7 +12,7 @@ bands numbers of 16 lanes of tensor memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence, Set
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from ptxgen.device import Finding, Kernel, Status
 from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
+    from ptxgen.emulator.engines.matrix_operands import MatrixOperand
     from ptxgen.emulator.engines.timeline import Timeline
     from ptxgen.emulator.engines.work import AsyncWork
     from ptxgen.emulator.load.registers import Register
@@ -342,6 +343,11 @@ class Observer:
         """Work that these warps issue together will read these bytes (masks) of granules, with the swizzle that its
         descriptor names.
         """
+
+    def operand_read(
+        self, work: AsyncWork, slot: int, operand: MatrixOperand, sum: Hashable, *, accumulates: bool
+    ) -> None:
+        """An MMA will read A or B in shared memory, for the accumulator `sum`; it overwrites that, or accumulates."""
 
     def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
         """Work will write these granules."""

@@ -71,6 +71,10 @@ class Bug:
     cluster: int | None = None
     target: str = "sm_90a"
     directives: str = ""
+    #: Element type, box and swizzle of the tensormap `map`.
+    map_type: str = "bf16"
+    box: tuple[int, int] = (COLUMNS, 8)
+    swizzle: str = "none"
     #: Of the emulated GPU, if it matters how many CTAs run at a time (cluster launch control).
     multiprocessors: int | None = None
     #: The body of a kernel whose grid may still run when this one begins (programmatic dependent launch).
@@ -120,7 +124,9 @@ class Bug:
             self.target, schedule=schedule, seed=seed, max_steps=200_000, multiprocessors=self.multiprocessors
         )
         matrix = emulator.array(np.arange(ROWS * COLUMNS, dtype=np.uint16).reshape(ROWS, COLUMNS) & 0x3FFF)
-        tensormap = TensorMap.tiled("bf16", matrix, (COLUMNS, ROWS), (2 * COLUMNS,), (COLUMNS, 8))
+        tensormap = TensorMap.tiled(
+            self.map_type, matrix, (COLUMNS, ROWS), (2 * COLUMNS,), self.box, swizzle=self.swizzle
+        )
         data = emulator.array(np.zeros(DATA // 4, np.uint32))
         bodies = [self.before, self.ptx] if self.before else [self.ptx]
         reports = emulator.launch_overlapping(

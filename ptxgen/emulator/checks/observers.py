@@ -38,6 +38,7 @@ from ptxgen.emulator.checks.shared.cta_exit import CtaExit
 from ptxgen.emulator.checks.shared.generic_copies import GenericCopies
 from ptxgen.emulator.checks.shared.instructions import SharedInstructions
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.checks.shared.operand_layouts import OperandLayouts
 from ptxgen.emulator.checks.shared.operand_regions import OperandRegions
 from ptxgen.emulator.checks.shuffles import Shuffles
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
@@ -101,6 +102,8 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         grids,
         copies,
         LaunchControl(order, findings),
+        # Compares copies with their readers before they are overwritten.
+        OperandLayouts(shared, slots, findings),
         shared,
         tensor_fences,
         tensor,

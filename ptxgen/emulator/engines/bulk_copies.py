@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry.clusters import COPY_MBARRIER_CTA
+from ptxgen.emulator.engines.tensor_copies import Box
 from ptxgen.emulator.state.bulk_groups import BulkStore
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -105,16 +106,19 @@ def deliver(
     masks: NDArray[np.uint16] | np.uint16 = _ALL,
     source: tuple[int, NDArray[np.int64]] | None = None,
     heap: NDArray[np.int64] | None = None,
+    box: Box | None = None,
 ) -> None:
     """Queue a copy to these granules of the destinations: `act` does it, then `size` bytes complete on each mbarrier.
 
-    `source` are the slot and the granules that it reads, if that is shared memory too; `heap` those of global memory.
+    `source` are the slot and the granules that it reads, if that is shared memory too; `heap` those of global memory. A
+    tensor copy writes `box`.
     """
     signal = Signal(statement, size)
     for copy in copies:
         barrier = machine.promise(copy.barrier_slot, copy.barrier, warp, signal)
         machine.events.copy_signals(warp, copy.barrier_slot, barrier, statement)
     work = machine.issue(what, statement, copies[0].slot if source is None else source[0], warp, lane, swizzle=swizzle)
+    work.box = box
     signal.operation, events = work.number, machine.events
     events.work_signals(work, signal, copies[0].barrier)
     if source is not None:

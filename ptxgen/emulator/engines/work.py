@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.engines.tensor_copies import Box
 
 #: All threads of a warp, and each of them alone: masks (32,).
 WARP: NDArray[np.bool_] = np.ones(32, np.bool_)
@@ -37,6 +41,8 @@ class AsyncWork:
     issued: int
     #: The swizzle with which a copy writes shared memory.
     swizzle: str | None = None
+    #: The rows that a tensor copy writes to shared memory, in the order of its granules there.
+    box: Box | None = None
 
     @property
     def lane(self) -> int | None:

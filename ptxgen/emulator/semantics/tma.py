@@ -169,7 +169,20 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
                     box.put(machine.shared.data[copy.slot], granules, data)
 
             size, swizzle, heap = box.bytes, box.tensormap.swizzle, box.heap_granules()
-            deliver(machine, warp, lane, statement, copies, granules, size, "tensor copy", act, swizzle, heap=heap)
+            deliver(
+                machine,
+                warp,
+                lane,
+                statement,
+                copies,
+                granules,
+                size,
+                "tensor copy",
+                act,
+                swizzle,
+                heap=heap,
+                box=box,
+            )
 
     return run
 

@@ -20,7 +20,8 @@ from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
 from ptxgen.emulator.checks.registry import descriptors, memory
 from ptxgen.emulator.checks.registry import wgmma as registry
-from ptxgen.emulator.engines.work import WARP
+from ptxgen.emulator.engines.matrix_operands import MatrixOperand, matrix_operand
+from ptxgen.emulator.engines.work import WARP, AsyncWork
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
@@ -128,6 +129,12 @@ def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -
             fix="correct the start address and strides of the descriptor",
         )
     return Chunks(places, granules, descriptor.swizzle)
+
+
+@lru_cache(maxsize=4096)
+def _operand(side: str, value: int, major: Major, rows: int, k_bytes: int, bits: int, type: str) -> MatrixOperand:
+    """A or B as its descriptor names it, for checks."""
+    return matrix_operand(side, "wgmma", WgmmaDescriptor.decode(value), major, rows, k_bytes, bits, type)
 
 
 def _fetch(machine: Machine, slots: NDArray[np.int64], chunks: Chunks, major: Major, type: str) -> NDArray[np.float32]:
@@ -289,6 +296,8 @@ class _Multiply:
                     machine.events.work_reads_shared(
                         issued, warps.tolist(), issued.slot, chunks.granules, _ALL_BYTES, chunks.swizzle
                     )
+            if machine.events.observes("operand_read"):
+                self._emit_operands(machine, issued, work, position)
             mma = PendingMma(frozenset(self.accumulator), frozenset(self.input), issued)
             machine.warpgroups.begin(warps, mma)
             begun.append(mma)
@@ -307,6 +316,19 @@ class _Multiply:
             mma.finish = execute
         works = [mma.work for mma in begun]
         machine.submit(slots if len(slots) == 1 else np.unique(slots), statement, execute, pipe=pipe, works=works)
+
+    def _emit_operands(self, machine: Machine, issued: AsyncWork, work: _Work, position: int) -> None:
+        """Emit which operands the MMA of a warpgroup reads in shared memory."""
+        shape, sum = self.shape, (int(work.warps[position, 0]), self.accumulator[0] if self.accumulator else None)
+        stored = _DEPTH // shape.bits
+        for side, values, major, rows, k, type in (
+            ("A", work.a, self.majors[0], _ROWS, stored, shape.a_type),
+            ("B", work.b, self.majors[1], shape.n, shape.k, shape.b_type),
+        ):
+            if values is not None:
+                operand = _operand(side, int(values[position]), major, rows, k * shape.bits // 8, shape.bits, type)
+                accumulates = bool(work.scale[position])
+                machine.events.operand_read(issued, issued.slot, operand, sum, accumulates=accumulates)
 
     def _a_chunks(self, value: int, size: int) -> Chunks:
         stored = _DEPTH // self.shape.bits

@@ -81,6 +81,23 @@ SWIZZLE_MISMATCH = _check(
     twin="emulator/kernels/test_gemm.py::test_right_and_clean[1x1x64-f16-late]",
 )
 
+OPERAND_LAYOUT = _check(
+    code="operand-layout",
+    title="MMA reads another layout than the tensor copy wrote",
+    section="9.7.16.4",
+    rule="The rows and K of an operand must map one by one to the rows and columns of the boxes that tensor copies "
+    "wrote there: a row lies in one row of a box, no chunk is two chunks of the operand, none is multiplied for two K "
+    "of one row and accumulator, and rows between others that are read are read too.",
+    why="The MMA multiplies other elements than the tensor copy brought: the major in the instruction descriptor "
+    "(wgmma: imm-trans), SBO, LBO, the start address or the step of K is wrong, and nothing faults. Transposed views, "
+    "overlapping windows, strides of 0 and tails of a tile are all legal, and silent.",
+    fix="take the descriptors apart with ptxgen explain smem|wgmma|idesc VALUE; ptxgen layout draws the tile",
+    example="mov.b64 %a, 0x4000402000010000;      // SBO 512; fixed: 0x4000404000010000, 8 rows of 128 bytes",
+    fires="bugs/test_bugs.py::test_bug_is_reported[sbo-of-half-a-group-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[sbo-of-half-a-group-eager]",
+    explains=("operand-layout", "operand-region", "uninitialized-shared", "shared-race"),
+)
+
 ILLEGAL_TENSORMAP = _check(
     code="illegal-tensormap",
     title="illegal tensormap",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.descriptors import BlockScaledInstructionDescriptor
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
+from ptxgen.emulator.engines.matrix_operands import MatrixOperand, matrix_operand
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.load.program import Incomplete
@@ -119,6 +120,7 @@ def _issue(
     slots = slots_of(machine, warp, form.cta_group)
     zeroed, shift = zero_columns(given["mask"], shape) if "mask" in given else (None, 0)
     call = Call(
+        descriptors=(None if form.a_in_tensor_memory else given["a"], given["b"]),
         statement=statement,
         shape=shape,
         slots=slots,
@@ -258,11 +260,28 @@ def _require_cells(machine: Machine, call: Call, spans: list[tuple[str, list[int
             machine.tensor.require(slot, lanes, columns, f"tcgen05.mma, for {what},")
 
 
+def _operands(call: Call) -> list[MatrixOperand]:
+    """A and B of an MMA, those that are in shared memory, as the descriptors name them."""
+    shape, (a, b) = call.shape, call.descriptors
+    idesc, found = shape.idesc, list[MatrixOperand]()
+    rows_of_b = shape.n // len(call.slots) + call.column_shift
+    for side, value, major, rows, k_bytes, type in (
+        ("A", a, idesc.a_major, shape.rows, shape.k_bytes_a, idesc.a_type),
+        ("B", b, idesc.b_major, rows_of_b, shape.k_bytes_b, idesc.b_type),
+    ):
+        if value is not None:
+            bits = shape.element_bits(type)
+            descriptor = matrix_descriptor(value)
+            found.append(matrix_operand(side, "tcgen05", descriptor, major, rows, k_bytes, bits, type))  # type: ignore[arg-type]
+    return found
+
+
 def _emit_accesses(
     machine: Machine, work: AsyncWork, call: Call, spans: list[tuple[str, list[int], range, range]]
 ) -> None:
     """Emit what an MMA will read and write."""
     events, shape = machine.events, call.shape
+    named = _operands(call) if events.observes("operand_read") else []
     columns_of_d = range(call.d[1], call.d[1] + shape.columns)
     columns_of_a = range(call.a_place[1], call.a_place[1] + shape.columns_of_a)
     for index, slot in enumerate(call.slots):
@@ -270,6 +289,8 @@ def _emit_accesses(
             if parts:
                 part = parts[index]
                 events.work_reads_shared(work, [work.warp], slot, part.touched, shape.data_bytes(type), part.swizzle)
+        for operand in named:
+            events.operand_read(work, slot, operand, (*call.slots, call.d), accumulates=call.accumulate)
         for what, bands, _, columns in spans:
             events.tensor_operand_read(work, slot, bands, columns, what)
         bands = shape.bands(call.d[0])

@@ -168,9 +168,10 @@ class Call:
     """One instruction as issued: where its matrices are. Tensor-memory places are (lane, column).
 
     `a` and `b` are by CTA of the pair; `slots` are those CTAs, the even one first. `a` is empty where A is in tensor
-    memory, at `a_place`.
+    memory, at `a_place`. `descriptors` are the bits that name A and B in shared memory.
     """
 
+    descriptors: tuple[int | None, int]
     statement: Statement
     shape: Shape
     slots: Sequence[int]

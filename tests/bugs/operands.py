@@ -1,0 +1,238 @@
+"""Operands of MMAs that are read in another layout than the tensor copy wrote."""
+
+from __future__ import annotations
+
+from ptxgen.descriptors import InstructionDescriptor, SmemDescriptor
+from tests.bugs.bug import REBUILT, Bug
+
+LOAD = "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes"
+#: Tiles of 64 rows of 64 bf16 in rows of 128 bytes, 128-byte swizzle: rows 0 to 127 at smem_a, 128 to 255 at smem_b,
+#: which follows it. %rd0 and %rd1 are what K-major descriptors with SBO 1024 hold above the start address.
+TILES = f"""
+    .shared .align 1024 .b8 smem_a[16384];
+    .shared .align 1024 .b8 smem_b[16384];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 32768;
+    @%thread0 {LOAD} [smem_a], [%map, {{0, 0}}], [full];
+    @%thread0 {LOAD} [smem_b], [%map, {{0, 128}}], [full];
+LOADED:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra LOADED;
+"""
+
+
+#: 64 columns of tensor memory at %r0, and the end of a kernel that has issued MMAs.
+ALLOCATED = """
+    .shared .align 8 .b64 done;
+    .shared .align 4 .b32 slot;
+    .reg .pred %warp0;
+    setp.eq.u32 %warp0, %warp, 0;
+    @%thread0 mbarrier.init.shared.b64 [done], 1;
+    @!%warp0 bra ALLOCATED;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 64;
+ALLOCATED:
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    ld.shared.b32 %r0, [slot];
+"""
+FREED = """
+    @%thread0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
+FINISHED:
+    mbarrier.try_wait.parity.shared.b64 %done, [done], 0;
+    @!%done bra FINISHED;
+    tcgen05.fence::after_thread_sync;
+    bar.sync 0;
+    @!%warp0 bra FREED;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r0, 64;
+FREED:
+"""
+
+
+def wgmma(steps: str, columns: int = 128) -> str:
+    """A wgmma of 64 x `columns` x 16 for each line of `steps`: descriptors of A and B, scale-d, majors of A and B."""
+    registers = ", ".join(f"%f{number}" for number in range(columns // 2))
+    lines = [f"    .reg .f32 %f<{columns // 2}>;", "    wgmma.fence.sync.aligned;"]
+    for step in steps.strip("\n").splitlines():
+        sign = step[0] if step[0] in "+-" else " "
+        a, b, scale, trans_a, trans_b, *mark = step[1:].split(maxsplit=5)
+        lines += [
+            f"{sign}   mov.b64 %rd2, {a};",
+            f"{sign}   mov.b64 %rd3, {b};",
+            f"{sign}   setp.ne.b32 %p1, {scale}, 0;",
+            f"{sign}   wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.bf16.bf16 {{{registers}}}, %rd2, %rd3, %p1, "
+            f"1, 1, {trans_a}, {trans_b}; {' '.join(mark)}",
+        ]
+    return TILES + "\n".join([*lines, "    wgmma.commit_group.sync.aligned;", "    wgmma.wait_group.sync.aligned 0;"])
+
+
+def smem(start: int, *, sbo: int = 1024, lbo: int = 16) -> str:
+    """A matrix descriptor of wgmma with 128-byte swizzle."""
+    return hex(1 << 62 | sbo >> 4 << 32 | lbo >> 4 << 16 | start >> 4)
+
+
+def matrix(start: int, *, sbo: int = 1024, lbo: int = 16) -> str:
+    """The same of tcgen05."""
+    value = SmemDescriptor(
+        start_address=start, stride_byte_offset=sbo, leading_byte_offset=lbo, swizzle="128B"
+    ).encode()
+    return f"{value:#x}"
+
+
+#: Instruction descriptors of 128 x 64 x 16 in bf16, both operands K-major, and B MN-major.
+K_MAJOR = hex(InstructionDescriptor(kind="f16", d_type="f32", a_type="bf16", b_type="bf16", m=128, n=64).encode())
+B_MN_MAJOR = hex(int(K_MAJOR, 16) | 1 << 16)
+
+
+def tcgen05(steps: str) -> str:
+    """A tcgen05.mma for each line of `steps`: descriptors of A and B, instruction descriptor, accumulate."""
+    lines = []
+    for step in steps.strip("\n").splitlines():
+        sign = step[0] if step[0] in "+-" else " "
+        a, b, idesc, accumulate, *mark = step[1:].split(maxsplit=4)
+        lines += [
+            f"{sign}   mov.b64 %rd2, {a};",
+            f"{sign}   mov.b64 %rd3, {b};",
+            f"{sign}   mov.b32 %r1, {idesc};",
+            f"{sign}   setp.ne.b32 %p1, {accumulate}, 0;",
+            f"{sign}   @%thread0 tcgen05.mma.cta_group::1.kind::f16 [%r0], %rd2, %rd3, %r1, %p1; {' '.join(mark)}",
+        ]
+    return TILES + ALLOCATED + "\n".join(lines) + FREED
+
+
+#: Where the tiles lie: the reserved bytes of the CTA come first.
+A, B = 1024, 17408
+
+BUGS = [
+    Bug(
+        name="sbo-of-half-a-group",
+        source=REBUILT,
+        what="SBO 512 for 1024 of A: rows 8 to 15 are read from rows 4 to 11 of the tile",
+        code="operand-layout",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=wgmma(f"""
+-{smem(A, sbo=512)} {smem(B)} 0 0 0 // <--
++{smem(A)} {smem(B)} 0 0 0
+"""),
+    ),
+    Bug(
+        name="sbo-of-two-groups",
+        source=REBUILT,
+        what="SBO 2048 for 1024 of B, with N of half the tile: every second group of 8 rows is read by nothing",
+        code="operand-layout",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=wgmma(
+            f"""
+-{smem(A)} {smem(B, sbo=2048)} 0 0 0 // <--
++{smem(A)} {smem(B)} 0 0 0
+""",
+            64,
+        ),
+    ),
+    Bug(
+        name="k-major-tile-read-mn-major",
+        source=REBUILT,
+        what="imm-trans-b is 1 over rows that TMA wrote K-major; the steps of K are those of K-major",
+        code="operand-layout",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=wgmma(
+            "\n".join(
+                f"""
+-{smem(A + 32 * step)} {smem(B + 32 * step)} {step} 0 1 // <--
++{smem(A + 32 * step)} {smem(B + 32 * step)} {step} 0 0
+""".strip("\n")
+                for step in range(4)
+            )
+        ),
+    ),
+    Bug(
+        name="mn-major-tile-read-k-major",
+        source=REBUILT,
+        what="imm-trans-b is 0 over rows that TMA wrote MN-major: the steps of K are 16 rows",
+        code="operand-layout",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=wgmma(
+            "\n".join(
+                f"""
+-{smem(A + 32 * step)} {smem(B + 2048 * step)} {step} 0 0 // <--
++{smem(A + 32 * step)} {smem(B + 2048 * step)} {step} 0 1
+""".strip("\n")
+                for step in range(4)
+            ),
+            64,
+        ),
+    ),
+    Bug(
+        name="step-of-half-k",
+        source=REBUILT,
+        what="the start addresses step by 16 bytes of K for 32: each MMA multiplies half of the elements again",
+        code="operand-layout",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=wgmma(
+            "\n".join(
+                f"""
+-{smem(A + 16 * step)} {smem(B + 16 * step)} {step} 0 0 // <--
++{smem(A + 32 * step)} {smem(B + 32 * step)} {step} 0 0
+""".strip("\n")
+                for step in range(4)
+            )
+        ),
+    ),
+    Bug(
+        name="b-major-of-a-k-major-tile",
+        source=REBUILT,
+        what="b_major in the instruction descriptor is MN-major over rows that TMA wrote K-major",
+        code="operand-layout",
+        target="sm_100a",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=tcgen05(
+            "\n".join(
+                f"""
+-{matrix(A + 32 * step)} {matrix(B + 32 * step)} {B_MN_MAJOR} {step} // <--
++{matrix(A + 32 * step)} {matrix(B + 32 * step)} {K_MAJOR} {step}
+""".strip("\n")
+                for step in range(4)
+            )
+        ),
+    ),
+    Bug(
+        name="b-major-of-an-mn-major-tile",
+        source=REBUILT,
+        what="b_major in the instruction descriptor is K-major over rows that TMA wrote MN-major",
+        code="operand-layout",
+        target="sm_100a",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=tcgen05(
+            "\n".join(
+                f"""
+-{matrix(A + 32 * step)} {matrix(B + 2048 * step)} {K_MAJOR} {step} // <--
++{matrix(A + 32 * step)} {matrix(B + 2048 * step)} {B_MN_MAJOR} {step}
+""".strip("\n")
+                for step in range(4)
+            )
+        ),
+    ),
+    Bug(
+        name="sbo-of-half-a-group-in-tcgen05",
+        source=REBUILT,
+        what="SBO 512 for 1024 of B: rows 8 to 15 are read from rows 4 to 11 of the tile",
+        code="operand-layout",
+        target="sm_100a",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=tcgen05(f"""
+-{matrix(A)} {matrix(B, sbo=512)} {K_MAJOR} 0 // <--
++{matrix(A)} {matrix(B)} {K_MAJOR} 0
+"""),
+    ),
+]
