@@ -39,6 +39,13 @@ ROWS = [
     ("", "sm_75", "6.3", "shfl.sync.down.b32 %r1, %r2, 1, 31, -1;", ""),
     ("beyond-variable", "sm_90", "9.0", "ld.global.u64 %rd1, [s];", ".global .align 8 .u32 s;"),
     ("beyond-variable", "sm_90", "9.0", "st.shared.b64 [s], 1;", ".shared .align 8 .b32 s;"),
+    (
+        "beyond-variable",
+        "sm_90",
+        "9.0",
+        "ld.global.u64 %rd1, [t]; ld.global.u64 %rd1, [s];",
+        ".global .align 8 .u32 t[2]; .global .align 8 .u32 s;",
+    ),
     ("", "sm_90", "9.0", "ld.global.u64 %rd1, [s];", ".global .u64 s;"),
     ("", "sm_90", "9.0", "ld.global.u64 %rd1, [s];", ".global .align 8 .b8 s[8];"),
     ("loc-without-file", "sm_90", "9.0", ".loc 1 5 0\nmov.u32 %r1, 1;", ""),

@@ -421,3 +421,20 @@ def test_target_argument_replaces_the_directive() -> None:
 def test_text_that_does_not_parse_raises() -> None:
     with pytest.raises(PtxSyntaxError):
         check(module("add.u32 %r1, %r2"))
+
+
+def test_what_was_legal_elsewhere_is_still_checked_here() -> None:
+    """Legal instructions are remembered from module to module: of a target, a version and an entry's directives."""
+    text = ".version {}\n.target {}\n.entry k() {} {{ .reg .b64 %rd; .reg .b32 %r; {} ret; }}"
+    fence, read = "fence.acq_rel.cluster;", "mov.u32 %r, %perctamemorysize;"
+    for version, target, directive, line, code in [
+        ("9.0", "sm_90", "", fence, ""),
+        ("9.0", "sm_80", "", fence, "target"),
+        ("7.7", "sm_80", "", "fence.acq_rel.gpu;", ""),
+        ("9.4", "sm_100a", ".minperctamemory 16", read, ""),
+        ("9.4", "sm_100a", "", read, "directive-missing"),
+        ("9.4", "sm_100a", ".minperctamemory 16", read, ""),
+        ("9.0", "sm_90", "", fence, ""),
+    ]:
+        found = {each.code for each in check(text.format(version, target, directive, line)) if each.severity == "error"}
+        assert found == ({code} if code else set()), (version, target, line)

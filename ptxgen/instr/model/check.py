@@ -1,7 +1,8 @@
 """`ptxgen.check`: whether PTX text is legal, statement by statement, and what is wrong where it is not.
 
 Whether an instruction is legal follows from its opcode and from what its operands stand for: the types of registers,
-the values of constants. Most instructions of a file repeat such a signature, so legal ones are remembered.
+the values of constants. Most instructions repeat such a signature, in a file and from file to file, so legal ones are
+remembered for all modules of a target and version.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.special import DIRECTIVES
 from ptxgen.instr.model.symbols import Problem, Severity, Symbol, title_of
 from ptxgen.instr.module.advisories import instruction_advice, module_advice
+from ptxgen.instr.module.context import Context
 from ptxgen.instr.module.cta_groups import group_of, group_problems
 from ptxgen.instr.module.debugging import Debugging
 from ptxgen.instr.module.functions import directive_problems, pragma_problems
@@ -35,6 +37,13 @@ from ptxgen.names import readable
 #: What an operand stands for, without its names; None where that says too little.
 Signature = tuple[object, ...] | None
 
+
+#: Numbers of signatures, since comparing those takes long.
+_NUMBERS: dict[Signature, int] = {}
+#: Keys (`_Checker._key`) of legal instructions, by target and version.
+_LEGAL: dict[Context, set[tuple[object, ...]]] = {}
+#: How many signatures and keys are remembered before all are dropped.
+_MOST_REMEMBERED = 100_000
 
 #: Opcodes of which ptxas advises against some forms.
 _ADVISED = ("cp.async.bulk", "mma.sp.", "shfl.", "vote.", "ld.", "st.")
@@ -103,13 +112,11 @@ class _Checker:
         self.linker = Linker(self.context)
         self.debugging = Debugging(self.context)
         self.limits = Limits(self.context)
-        self._legal: set[tuple[object, ...]] = set()
+        self._numbers, self._legal = _remembered(self.context)
         #: Variables of this function in which calls so far in the text returned something.
         self._returned: set[Symbol] = set()
         #: The numbers of the signatures of operands in the scopes of this function, by their text.
         self._signatures: dict[Scope, dict[str, int]] = {}
-        #: Signatures by number, since comparing them takes long.
-        self._numbers: dict[Signature, int] = {}
         self._function: syntax.Function | None = None
         #: The .cta_group of tcgen05 instructions.
         self._groups: set[str | None] = set()
@@ -280,6 +287,14 @@ class _Checker:
             yield Problem("directive-missing", f"an entry that reads {name} requires .{wanted} with a size")
 
 
+def _remembered(context: Context) -> tuple[dict[Signature, int], set[tuple[object, ...]]]:
+    """The numbers of signatures, and the keys of legal instructions of a target and version."""
+    if len(_NUMBERS) + sum(map(len, _LEGAL.values())) > _MOST_REMEMBERED:
+        _NUMBERS.clear()
+        _LEGAL.clear()
+    return _NUMBERS, _LEGAL.setdefault(context, set())
+
+
 def _results(statement: syntax.Instruction, scope: Scope) -> Iterator[Symbol]:
     """The variables that receive what a call returns."""
     operands = statement.operands
@@ -346,6 +361,8 @@ def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
     """The properties of an operand that rules can use."""
     match operand:
         case syntax.Name():
+            if operand.text in DIRECTIVES:
+                return None  # the entry decides
             symbol = scope.kind_of(operand.text)
             if symbol is None:
                 return ("_",) if operand.text == "_" else None
@@ -354,6 +371,7 @@ def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
                 symbol.type,
                 symbol.space,
                 symbol.vector,
+                symbol.size is None,
                 symbol.widths,
                 symbol.availability,
                 symbol.unified,
