@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Characters of a name in a message, and entries that an error lists.
 _SHOWN_NAME, _SHOWN_ENTRIES = 64, 20
+#: Kernels that `Kernel.from_ptx` keeps, and the most characters of one.
+_KEPT, _KEPT_CHARACTERS = 32, 200_000
 
 
 class KernelError(ValueError):
@@ -79,10 +82,23 @@ class Kernel:
     def from_ptx(cls, text: str, entry: str | None = None, *, regions: Sequence[SharedRegion] = ()) -> Kernel:
         """Parse PTX text and pick an entry; `entry` is needed only where there are several.
 
-        It is the entry's name, or a part of it that no other entry's name contains: mangled names are long. Raises
-        PtxSyntaxError on bad text, KernelError when there is no such entry or no single one, or for the name of a file,
-        TypeError for what is not text.
+        It is the entry's name, or a part of it that no other entry's name contains: mangled names are long. The same
+        arguments give the same kernel while it is one of the last, so that nothing is parsed, checked and translated
+        twice. Raises PtxSyntaxError on bad text, KernelError when there is no such entry or no single one, or for the
+        name of a file, TypeError for what is not text.
         """
+        key = (text, entry, tuple(regions))
+        kernel = _RECENT.pop(key, None)
+        if kernel is None:
+            kernel = cls._parsed(text, entry, regions)
+        if len(text) <= _KEPT_CHARACTERS and cls is Kernel:
+            _RECENT[key] = kernel
+            while len(_RECENT) > _KEPT:
+                _RECENT.popitem(last=False)
+        return kernel
+
+    @classmethod
+    def _parsed(cls, text: str, entry: str | None, regions: Sequence[SharedRegion]) -> Kernel:
         from ptxgen.syntax import parse
 
         if isinstance(text, str) and looks_like_path(text):
@@ -183,6 +199,10 @@ class Kernel:
     def parameter_bytes(self) -> int:
         """Bytes of the parameter block: the end of the last parameter."""
         return max((info.offset + info.size for info in self.parameters), default=0)
+
+
+#: The kernels that `from_ptx` made or returned last, the latest at the end, by its arguments.
+_RECENT: OrderedDict[tuple[str, str | None, tuple[SharedRegion, ...]], Kernel] = OrderedDict()
 
 
 def shortened_name(name: str) -> str:
