@@ -55,9 +55,12 @@ FAMILIES = (
 
 @functools.cache
 def load_all() -> None:
-    """Import every family, which fills `form.REGISTRY`."""
+    """Import every family, which fills `form.REGISTRY`: its forms in one order, whichever module came first."""
     for family in FAMILIES:
         importlib.import_module(f"ptxgen.instr.{family}")
+    order = {f"ptxgen.instr.{family}": number for number, family in enumerate(FAMILIES)}
+    for forms in importlib.import_module("ptxgen.instr.model.form").REGISTRY.values():
+        forms.sort(key=lambda form: order.get(".".join(form.__module__.split(".")[:3]), len(order)))
 
 
 if TYPE_CHECKING:

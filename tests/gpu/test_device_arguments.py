@@ -154,9 +154,11 @@ def test_entries_are_picked_by_a_part_of_their_name() -> None:
     text = head + "".join(f".entry {each}()\n{{\nret;\n}}\n" for each in names)
     assert Kernel.from_ptx(text, "Li128E").name == names[1]
     assert Kernel.from_ptx(text, "_Z3sumPf").name == names[2]  # a name, though another contains it
-    with pytest.raises(KernelError, match=rf"2 entries .* 'gemm' in their names: {names[0]}, {names[1]}$"):
+    with pytest.raises(
+        KernelError, match=r"2 entries .* 'gemm' in their names: void gemm<64>\(float\*\), void gemm<128>\(float\*\)$"
+    ):
         Kernel.from_ptx(text, "gemm")
-    with pytest.raises(KernelError, match=r"no entry 'Li32E'; it has _Z4gemmILi64EEvPf, "):
+    with pytest.raises(KernelError, match=r"no entry 'Li32E'; it has void gemm<64>\(float\*\), "):
         Kernel.from_ptx(text, "Li32E")
 
 
@@ -250,10 +252,10 @@ def test_long_names_are_cut_in_messages() -> None:
     kernel = Kernel.from_ptx(f"{head}.entry {name}({declared})\n{{\nret;\n}}\n")
     with pytest.raises(KernelArgumentError) as caught:
         pack_arguments(kernel, [0])
-    assert "2: .u64 _ZN7cutlass13device_kern ... " in str(caught.value)
-    assert all(f"_param_{index}" in str(caught.value) for index in range(3))
+    assert str(caught.value).startswith("_ZN7cutlass13device_kernelI4gemm ... ")
+    assert all(f"{index}: .u64 param_{index}" in str(caught.value) for index in range(3))
     assert len(str(caught.value)) < 350
-    with pytest.raises(KernelArgumentError, match=r"^argument 2 of _ZN7cutlass13.* \.\.\. .*_param_2 \(8 by") as caught:
+    with pytest.raises(KernelArgumentError, match=r"^argument 2 of _ZN7cutlass13.* \.\.\. .*param_2 \(8 by") as caught:
         pack_arguments(kernel, [0, 0, "text"])
     assert len(str(caught.value)) < 350
 

@@ -35,4 +35,4 @@ def test_kernel(name: str, schedule: Any, seed: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_text_is_legal(name: str) -> None:
-    assert check(load(name).text) == []
+    assert [each for each in check(load(name).text) if each.severity == "error"] == []

@@ -18,7 +18,8 @@ from tools.recorded.case import SCHEDULES, load, names
 def test_witness(name: str) -> None:
     """The outputs match, and the report has nothing worse than advice."""
     case = load(name)
-    assert not ptxgen.check(case.text)
+    # Triton's warp-specialized kernels declare .maxnreg 256, of which ptxas says that it is ignored.
+    assert {each.code for each in ptxgen.check(case.text)} <= {"directive-value"}
     schedule = SCHEDULES[zlib.crc32(name.encode()) % len(SCHEDULES)]
     outcome = case.run(Emulator(case.target, schedule))
     assert outcome.report.status == "ok", f"{schedule}: {outcome.report.summary()}"

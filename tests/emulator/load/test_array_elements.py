@@ -34,7 +34,7 @@ def test_the_address_of_an_element(space: str, array: str, element: str, offset:
         sub.u64 %a, %a, %b;
         st.global.u64 [%out], %a;
         ret;"""
-    emulator = Emulator("sm_90a")
+    emulator = Emulator("sm_100a")
     out = emulator.array(np.full(1, 0xCDCD, np.uint64))
     kernel = Kernel.from_ptx(module(body, ".param .u64 out", items=variable if outside else ""))
     report = emulator.launch(kernel, 1, 1, [out])
