@@ -81,6 +81,16 @@ def isspacep(draft: Draft, space: Any, kind: Any) -> None:
     draft.store(draft.offset(draft.output(expected), tid, 4), draft.as_word(found))
 
 
+@microtest(*(space for space in _SPACES if space != "global"))
+def isspacep_32(draft: Draft, space: Any) -> None:
+    """An address in a register of 32 bits lies below all windows."""
+    draft.launch(block=_THREADS)
+    found = draft.reg("pred")
+    draft(address.isspacep_32(found, draft.thread, space=space))
+    expected = np.zeros(_THREADS, np.uint32)
+    draft.store(draft.offset(draft.output(expected), draft.thread, 4), draft.as_word(found))
+
+
 @microtest("shared", "shared::cta", "shared::cluster")
 def wide_shared(draft: Draft, space: Any) -> None:
     """A shared address in a register of 64 bits is truncated to 32 (6.4.1), so that a generic one will do."""

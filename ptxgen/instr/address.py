@@ -28,6 +28,13 @@ class isspacep(Instruction, section="9.7.9.19", ptx="2.0", targets=ALL):
     needs = _NEEDS
 
 
+class isspacep_32(isspacep):
+    """As isspacep, of an address in a 32-bit register (measured, ptxas 13.5, which crashes where it is constant)."""
+
+    syntax = "isspacep.space p, a"
+    a: OperandLike = source("u32", immediate=False)
+
+
 class cvta(Instruction, section="9.7.9.20", ptx="2.0", targets=ALL):
     """d = the generic address of a, which is an address in the state space."""
 

@@ -13,10 +13,11 @@ from ptxgen.emulator.state.group import Group
 from ptxgen.instr import address
 
 
-@semantics(address.isspacep)
-def in_space(op: address.isspacep, binder: Binder, statement: syntax.Instruction) -> Plain:
+@semantics(address.isspacep, address.isspacep_32)
+def in_space(op: address.isspacep | address.isspacep_32, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The window of parameters lies in that of global memory (9.7.9.19)."""
-    a, p, space = binder.source(op.a, "u64"), binder.destination(op.p, "pred"), op.space.split("::")[0]
+    narrow = isinstance(op, address.isspacep_32)
+    a, p, space = binder.source(op.a, "u32" if narrow else "u64"), binder.destination(op.p, "pred"), op.space.split("::")[0]
 
     def run(g: Group) -> None:
         addresses = np.asarray(a(g)).astype(np.int64)
