@@ -262,9 +262,9 @@ class red_async(
     """
 
     syntax = "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b, [mbar]"
-    a: OperandLike = address("space", variables=("shared",), memory="read-write")
+    a: OperandLike = address("space", bits=(32, 64), variables=("shared",), memory="read-write")
     b: OperandLike = source("type")
-    mbar: OperandLike = address("space", variables=("shared",), memory="read-write")
+    mbar: OperandLike = address("space", bits=(32, 64), variables=("shared",), memory="read-write")
     _: KW_ONLY
     space: Literal["shared::cluster"] | None = None
     op: Literal["and", "or", "xor", "add", "inc", "dec", "min", "max"]
@@ -284,7 +284,7 @@ class red_async_release(
 
     syntax = "red.async.release.scope{.space}.op.type [a], b"
     a: OperandLike = address("space", variables=("global",), memory="read-write")
-    b: OperandLike = source("type")
+    b: OperandLike = source("type", sums=False)
     _: KW_ONLY
     scope: Literal["gpu", "sys"]
     space: _Global | None = None

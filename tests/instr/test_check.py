@@ -4,6 +4,8 @@ What is legal here assembles, and what is an error does not (`test_rows_agree_wi
 """
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -233,6 +235,20 @@ def test_warnings_leave_the_text_legal(line: str, code: str) -> None:
     assert [(each.code, each.severity) for each in diagnose(line)] == [(code, "warning")]
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("wgmma.fence.sync;", "missing modifier: wgmma.fence requires .aligned; ptxas takes it without"),
+        ("wgmma.wait_group.sync 1;", "missing modifier: wgmma.wait_group requires .aligned; ptxas takes it without"),
+        ("wgmma.commit_group.sync.row;", None),
+    ],
+)
+def test_what_the_manual_requires_of_wgmma_and_ptxas_does_not(line: str, message: str | None) -> None:
+    (found,) = diagnose(line, "sm_90a", "8.0")
+    assert found.severity == ("warning" if message else "error")
+    assert message is None or message in str(found)
+
+
 def test_what_older_releases_of_ptxas_refuse() -> None:
     (found,) = diagnose(f"{MULTICAST} [smem], 3;", "sm_100a", "9.3")
     assert "ptxas before 13.4 refuses a constant mask; a register works with every ptxas" in found.message
@@ -315,6 +331,13 @@ def test_position_and_text_of_a_diagnostic() -> None:
     assert str(found).startswith(f"{LINE}:8: error: illegal modifier: .u33 of add must be .u32, .s32, .u64, ")
     assert str(found).endswith("; the nearest legal form is add.u32 [unknown-modifier]")
     assert found.nearest == "add.u32"
+
+
+def test_diagnostics_do_not_depend_on_which_family_was_imported_first() -> None:
+    text = module("    add.u33 %r1, %r2, %r3;")
+    source = f"import ptxgen.instr.integer, ptxgen; print(ptxgen.check({text!r})[0])"
+    made = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert made.stdout.strip() == str(check(text)[0])
 
 
 #: A line with what is at fault between « and »; without them it is the whole statement.

@@ -287,18 +287,6 @@ STRICTER = (
         objection=r"\[unknown-modifier\]$|shape\]$",
     ),
     Irreconcilable(
-        "Layouts, which wgmma.mma_async overlooks, and .aligned left out, which the manual has as mandatory",
-        form=r"wgmma\.",
-        line="",
-        objection=r"has no modifier \.(row|col)\b|requires \.aligned",
-    ),
-    Irreconcilable(
-        "Modifiers that are overlooked elsewhere, in the place of .aligned, which may be left out",
-        form=r"wgmma\.",
-        line=r"^(?!.*\.aligned)",
-        objection=r"has no modifier \.(box_dim|acc::f32|normal)\b",
-    ),
-    Irreconcilable(
         "Rows of matrices at 16-bit addresses",
         form=r"matrix\.",
         line=r"\[%x_b16_7\]",

@@ -26,12 +26,12 @@ class st_async(
     """
 
     syntax = "st.async{.order}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]"
-    a: OperandLike = address("space", variables=("shared",), memory="write")
+    a: OperandLike = address("space", bits=(32, 64), variables=("shared",), memory="write")
     b: OperandLike = vector("type", access.elements, scalar=True, immediate=True)
-    mbar: OperandLike = address("space", variables=("shared",), memory="read-write")
+    mbar: OperandLike = address("space", bits=(32, 64), variables=("shared",), memory="read-write")
     _: KW_ONLY
     order: Literal["weak", "cluster"] | None = None
-    space: Literal["shared::cluster"] | None = None
+    space: Literal["shared::cluster", "shared"] | None = None  # the second as ptxas 13.5 has it
     vec: Literal["v2", "v4"] | None = None
     type: Literal["b32", "b64", "b128", "u32", "u64", "s32", "s64", "f32", "f64"]
     needs = {"b128": Availability("9.2", "sm_90+")}
@@ -50,7 +50,7 @@ class st_async_release(
 
     syntax = "st.async.release.scope{.space}.type [a], b"
     a: OperandLike = address("space", variables=("global",), memory="write")
-    b: OperandLike = source("type")
+    b: OperandLike = source("type", sums=False)
     _: KW_ONLY
     scope: Literal["gpu", "sys"]
     space: _Global | None = None

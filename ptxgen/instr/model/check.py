@@ -17,7 +17,7 @@ from ptxgen.instr.model.difference import opcode_problems
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.nearest import names_fix, nearest_opcode
 from ptxgen.instr.model.places import blamed
-from ptxgen.instr.model.recognize import Unrecognized, once, overlooked
+from ptxgen.instr.model.recognize import Unrecognized, implied, once, overlooked
 from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.special import DIRECTIVES
 from ptxgen.instr.model.symbols import Problem, Severity, Symbol, title_of
@@ -262,6 +262,9 @@ class _Checker:
         for token in overlooked(opcode):
             message = f"{opcode} has no modifier .{token}; ptxas ignores it"
             problems.append(Problem("overlooked-modifier", message, "warning", part=f".{token}"))
+        for token in implied(opcode):
+            message = f"{found.form.opcode} requires .{token}; ptxas takes it without"
+            problems.append(Problem("implied-modifier", message, "warning"))
         if self.context.target is not None:
             problems += found.availability_problems(self.context.target, self.context.version)
         if not problems:

@@ -182,6 +182,8 @@ OVERLOOKED = frozenset((
     "finite", "global_address", "global_dim", "global_stride", "infinite", "interleave_layout", "normal", "notanumber",
     "number", "rank", "subnormal", "swizzle_atomicity", "swizzle_mode",
 ))  # fmt: skip
+#: Layouts, which ptxas 13.5 overlooks on wgmma.mma_async (measured, 2026-11-28).
+_LAYOUTS = frozenset(("row", "col"))
 
 
 @lru_cache(maxsize=4096)
@@ -189,11 +191,19 @@ def overlooked(opcode: str) -> tuple[str, ...]:
     """The modifiers of an opcode that ptxas reads over: they stand behind the words of the instruction's name."""
     tokens = opcode.split(".")
     spare = OVERLOOKED.intersection(tokens)
+    if tokens[:2] == ["wgmma", "mma_async"]:
+        spare |= _LAYOUTS.intersection(tokens)
     if not spare or tokens[0] in ("tex", "tld4"):
         return ()
     forms = [form.form for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, form.form.opcode.split("."))]
     taken = {token for form in forms for slot in form.slots for token in slot.tokens}
     return tuple(each for each in tokens if each in spare - taken) if forms else ()
+
+
+def implied(opcode: str) -> tuple[str, ...]:
+    """The modifiers that the manual requires of an opcode and ptxas supplies: .aligned of wgmma (measured, 13.5)."""
+    tokens = opcode.split(".")
+    return ("aligned",) if tokens[0] == "wgmma" and "sync" in tokens and "aligned" not in tokens else ()
 
 
 def _named(tokens: Sequence[str], form: type[Instruction]) -> bool:
@@ -214,10 +224,9 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
     load_all()
     tokens = once(text.split("."))
     bound, failed = _fit(tokens)
-    if not bound and (spare := overlooked(text)):
-        bound = tuple(
-            each for each in _fit([each for each in tokens if each not in spare])[0] if _named(tokens, each.form)
-        )
+    if not bound and (overlooked(text) or implied(text)):
+        read = [*(each for each in tokens if each not in overlooked(text)), *implied(text)]
+        bound = tuple(each for each in _fit(read)[0] if _named(tokens, each.form))
     return bound, failed
 
 

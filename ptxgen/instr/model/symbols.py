@@ -115,6 +115,7 @@ _TITLES = {
     "guard": "illegal guard",
     "immediate-range": "constant out of range",
     "data-range": "constant out of range",
+    "implied-modifier": "missing modifier",
     "initializer": "illegal initial value",
     "linkage": "illegal linkage",
     "location": "unknown location",

@@ -233,10 +233,19 @@ def accumulator(
 
 
 def part(
-    type: TypeRef, selectors: str = "", *, immediate: bool = False, negatable: bool = False, default: Any = ...
+    type: TypeRef,
+    selectors: str = "",
+    *,
+    immediate: bool = False,
+    negatable: bool = False,
+    sums: bool = True,
+    default: Any = ...,
 ) -> Any:
     """A register, or a part of it by a selector that the regular expression matches: `r1.h0` of "b[0-3]|h[01]"."""
-    return PartSpec(type=type, selectors=selectors, immediate=immediate, negatable=negatable, optional=default is None)
+    optional = default is None
+    return PartSpec(
+        type=type, selectors=selectors, immediate=immediate, negatable=negatable, sums=sums, optional=optional
+    )
 
 
 def predicate(

@@ -329,13 +329,15 @@ class SourceSpec(Specification):
         message = f"ptxas before {major + 4}.{minor} refuses a constant {self.name}; a register works with every ptxas"
         return Problem("old-ptxas", message, "warning")
 
-    @property
-    def _takes_sums(self) -> bool:
+    def _takes_sums(self, wanted: Type) -> bool:
         """Whether the sum of a symbol and a constant may stand here (measured, ptxas 13.5).
 
-        It may where a constant may, but for cache policies, byte masks, descriptors and what says so (`sums`).
+        It may where a constant may, but for cache policies, masks of bytes, masks of CTAs in 16 bits, descriptors and
+        what says so (`sums`).
         """
-        return self.sums and self.immediate is True and self.when not in ("hint", "cp_mask") and self.memory is None
+        if self.when in ("hint", "cp_mask") or (self.when == "multicast" and wanted.bits == 16):
+            return False
+        return self.sums and self.immediate is True and self.memory is None
 
     def _range_problem(self, operand: Immediate | Expression, form: Subject) -> Problem | None:
         value = value_of(operand)
@@ -353,7 +355,7 @@ class SourceSpec(Specification):
         self, operand: Name, wanted: Type, form: Subject, resolve: Resolver, is_sum: bool
     ) -> Iterator[Problem]:
         symbol = resolve(operand.text)
-        if symbol is not None and (self.symbol or (is_sum and self._takes_sums)) and symbol.kind in ADDRESSABLE:
+        if symbol is not None and (self.symbol or (is_sum and self._takes_sums(wanted))) and symbol.kind in ADDRESSABLE:
             problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
             if problem is not None:
                 yield problem
