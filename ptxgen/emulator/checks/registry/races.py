@@ -64,9 +64,10 @@ GLOBAL_RACE = _check(
     "and votes order nothing. A weak store over a flag that other CTAs poll races with their loads. It is advice "
     "where two warps or copies store the same bytes, as by a consumer that a compiler duplicates, and for a weak "
     "load whose value only feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in "
-    "the CUDA programming guide), or decides that none is needed (the maximum of floats in Warp), beside other "
-    "atomics. It is also advice where reruns with other values in place of a weak load changed nothing: all warps load "
-    "and one stores in place, as Triton has it where a layout repeats elements.",
+    "the CUDA programming guide), or decides whether an atomic operation at that address is tried, which decides again "
+    "(the maximum of floats in Warp, visited[v] before atomicExch(&visited[v], 1)), beside other atomics. It is also "
+    "advice where reruns with other values in place of a weak load changed nothing: all warps load and one stores in "
+    "place, as Triton has it where a layout repeats elements.",
     fix="put a barrier between them within a CTA or cluster; across CTAs use st.release or red.release in the writer "
     "and ld.acquire in the reader",
     example="st.global.u32 [%data], %value;      // by one warp\n"
