@@ -111,6 +111,9 @@ class _Kept:
         common = self.causes & (other.causes | other.after)
         if other.finding.code == self.finding.code:
             common -= {DEADLOCK}  # two causes of one
+        if other.between_lanes and not self.between_lanes and not self.pair.isdisjoint(other.pair):
+            # The barrier between the warps orders the lanes too. Lines of lanes are known by granule alone.
+            return other.finding.code == self.finding.code and self.place == other.place
         caused = other.finding.code in CHECKS[self.finding.code].explains and bool(common)
         return caused or (
             other.finding.code in _RACES.get(self.finding.code, ())
@@ -154,9 +157,7 @@ class Findings:
     def _accepted(self, finding: Finding) -> list[Accept]:
         """The entries that a finding matches, by the line of any of its accesses."""
         lines = {finding.line, *(each.line for each in finding.accesses)}
-        return [
-            each for each in self._accepts if each.matches(finding.code, finding.instruction, self._kernel, lines)
-        ]
+        return [each for each in self._accepts if each.matches(finding.code, finding.instruction, self._kernel, lines)]
 
     def leave_out(self, what: str) -> None:
         """Note that something was not checked, or not reported: the launch is then checked in part only."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ptxgen.device.report import Access
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.kernel_text import KernelText
 
 #: What two threads share: their warp, CTA or cluster, or only the grid.
 Distance = Literal["warp", "cta", "cluster", "grid"]
@@ -32,7 +35,18 @@ def between(one: Access, other: Access) -> str:
     return f" between line {first} and line {second}"
 
 
-def of_threads(found: Access, what: str, other: Access, kind: str, distance: Distance) -> str | None:
+def _barrier(barrier: str, one: Access, other: Access, text: KernelText | None) -> str:
+    """A barrier between two accesses; at the end of a loop if one between their lines is there already."""
+    if text is not None and one.line is not None and other.line is not None:
+        first, last = sorted((one.line, other.line))
+        if text.has_barrier(first, last) and text.comes_back(last, first):
+            return f"{barrier} after line {last}, before line {first} is executed again"
+    return f"{barrier}{between(one, other)}"
+
+
+def of_threads(
+    found: Access, what: str, other: Access, kind: str, distance: Distance, text: KernelText | None = None
+) -> str | None:
     """The fix where accesses of two warps race: `what` the later one is ("load", "atomic operation"), and `kind` the
     earlier one. None: that of the check.
     """
@@ -50,7 +64,11 @@ def of_threads(found: Access, what: str, other: Access, kind: str, distance: Dis
         return instead or None
     if what == kind == "store" and found.line == other.line:
         return f"let one warp store it, or put {barrier}{between(found, other)}"
-    return f"{barrier}{between(found, other)}{f'; or {instead}' if instead else ''}"
+    order = _barrier(barrier, found, other, text)
+    load, store = (found.line, other.line) if what == "load" else (other.line, found.line)
+    if {what, kind} == {"load", "store"} and text and load and store and text.updates(load, store):
+        return f"red or atom in place of line {load} and line {store}, or, if they are of different steps, {order}"
+    return f"{order}{f'; or {instead}' if instead else ''}"
 
 
 def of_cp_async(later: Access, distance: Distance) -> str:
@@ -69,6 +87,6 @@ def of_operation(found: Access, what: str, other: Access) -> str:
             f"for, before line {found.line}"
         )
     return (
-        f"synchronize after line {other.line} and before line {found.line}: bar.sync, or an mbarrier on which the "
-        "threads of the one arrive and that of the other waits"
+        f"let the threads of line {other.line} arrive on an mbarrier after it, and the issuing thread wait for them "
+        f"before line {found.line} (or bar.sync)"
     )

@@ -141,7 +141,7 @@ class RegisterPool:
         if wanted <= total:
             return ""
         return (
-            f"the CTA's {self._warps} warps begin with {self._initial} registers a thread, {total} for a thread of "
+            f"The CTA's {self._warps} warps begin with {self._initial} registers a thread, {total} for a thread of "
             f"each; what they hold and request is {wanted}, {wanted - total} too many: setmaxnreg.dec must give back "
             "more, or setmaxnreg.inc request less"
         )

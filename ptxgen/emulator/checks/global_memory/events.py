@@ -236,7 +236,8 @@ class GlobalEvents:
         per_cta, per_cluster = order.warps, order.members
         distance: fixes.Distance = "grid" if actor // per_cluster != mine // per_cluster else "cluster"
         distance = "cta" if actor // per_cta == mine // per_cta else distance
-        fix = None if under_way else fixes.of_threads(found, what, other, self.kind_of(event).what, distance)
+        kind = self.kind_of(event).what
+        fix = None if under_way else fixes.of_threads(found, what, other, kind, distance, self._flags.text)
         flag = self._flag(warp, event, what, statement, address)
         if excuse:
             rule = excuse
@@ -244,10 +245,20 @@ class GlobalEvents:
             rule = flag.rule
         elif number:
             rule = "The warp has not waited for its completion"
+            fix = f"wait for the mbarrier on which line {other.line} completes, before line {statement.line}"
         elif clock == PENDING:
             rule = f"No cp.async.bulk.wait_group without .read has waited for {other.opcode}"
+            then = {"cta": ", then bar.sync,", "cluster": ", then barrier.cluster.arrive and .wait,"}.get(distance, "")
+            fix = f"cp.async.bulk.wait_group 0 by the thread of line {other.line}{then} before line {statement.line}"
         else:
             rule = f"The two warps{', of different CTAs,' if distance != 'cta' else ''} have not synchronized"
+            half = self._half_ordered(warp, actor) if distance == "grid" else ""
+            if half == "release":
+                rule += "; another warp of that CTA has released to this one"
+                fix = f"bar.sync after line {other.line}, before the thread that releases does"
+            elif half == "acquire":
+                rule += "; another warp of this CTA has acquired from it"
+                fix = f"bar.sync before line {statement.line}, after the thread that acquires has"
         doing = ("may still be reading" if other.role == "reader" else "may still be writing") if under_way else ""
         if equal:
             rule += f". {EQUAL}"
@@ -266,6 +277,17 @@ class GlobalEvents:
         if not under_way:
             self._repeated.reported(self._race(warp, event, what, statement, equal=equal), warps)
         return True
+
+    def _half_ordered(self, warp: int, actor: int) -> str:
+        """Which side of a flag lacks its CTA's barrier, where other warps of the two CTAs have synchronized by it:
+        "release", "acquire", or empty.
+        """
+        order = self._happens_before
+        first, own = actor - actor % order.warps, warp - warp % order.warps
+        if any(order.has_observed_actor(warp, each, 1) for each in range(first, first + order.warps) if each != actor):
+            return "release"
+        others = (each for each in range(own, own + order.warps) if each != warp)
+        return "acquire" if any(order.has_observed_actor(each, actor, 1) for each in others) else ""
 
     def note(
         self,

@@ -241,7 +241,8 @@ class Phases(Observer):
             mbarriers.MBARRIER_SPLIT,
             statement,
             summary=f"lanes of {arrival} arrive on {mbarrier.name} in phases {first} and {mbarrier.phase}",
-            rule=f"A phase expects {mbarrier.expected} arrivals, so it ends among those of one warp",
+            rule=f"A phase expects {mbarrier.expected} arrival{'s' if mbarrier.expected > 1 else ''}, so it ends among "
+            "those of one warp",
             accesses=(arrival,),
             cause=causes.of_miscounted(mbarrier.address),
             after=frozenset([causes.refilled(mbarrier.address), causes.early(warp)]),

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxgen.emulator.checks import causes
+from ptxgen.emulator.checks.kernel_text import KernelText
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.load.flow import shortest_cycle
 from ptxgen.emulator.load.registers import Register
@@ -27,6 +28,10 @@ _MANY = 256
 #: Accesses that read, and those that write; atomic operations do both.
 _READS = ("load", "strong load", "atomic operation")
 _WRITES = ("store", "strong store", "atomic operation")
+
+
+#: Opcodes that the loop around a poll does not have.
+_WORK = ("bar.sync", "barrier.", "mbarrier.", "cp.", "clusterlaunchcontrol.", "tcgen05.", "wgmma.", "mma.")
 
 
 class Party(NamedTuple):
@@ -66,6 +71,8 @@ class WeakFlags(Observer):
     def __init__(self, happens_before: HappensBefore) -> None:
         self._happens_before = happens_before
         self._program: Program | None = None
+        #: The kernel's text, None before the launch.
+        self.text: KernelText | None = None
         #: Of loads that have been asked for, whether anything reads what they write.
         self._used: dict[Statement, bool] = {}
         #: By the place of each flag, the line that polls it.
@@ -76,6 +83,7 @@ class WeakFlags(Observer):
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         self._program = program  # type: ignore[assignment]
+        self.text = KernelText(program)  # type: ignore[arg-type]
 
     def race(self, warp: int, found: Party, earlier: Party, place: Hashable, scope: str) -> FlagRace:
         """Two accesses to a place race, the first one by a warp now; `scope` would include both."""
@@ -182,8 +190,8 @@ class WeakFlags(Observer):
 def _decides(polls: Operation, index: int, loop: Sequence[Block]) -> bool:
     """Whether a branch of a loop, its blocks in order from that of an instruction on, depends on what this one reads.
 
-    It is no flag if an atomic operation takes the value, as in the loop of an atom.cas, or if each turn reads another
-    address, as a search does.
+    It is no flag if an atomic operation takes the value, as in the loop of an atom.cas, if each turn reads another
+    address, as a search does, or if a turn synchronizes or copies, as the loop over tiles of a dynamic scheduler does.
     """
     if not loop:
         return False
@@ -192,7 +200,7 @@ def _decides(polls: Operation, index: int, loop: Sequence[Block]) -> bool:
         *(each for block in loop[1:] for each in block.operations),
         *loop[0].operations[: index + 1],  # where the loop comes back to the instruction
     ]
-    if _moves(turn):
+    if _moves(turn) or any(each.statement.opcode.startswith(_WORK) for each in turn):
         return False
     held, decides = set(polls.writes), False
     for operation in turn:

@@ -326,7 +326,7 @@ class SharedRaces:
             return self._of_copy(found, copy, distance)
         if access.number and not apart:
             return fixes.of_operation(found, access.what, other)
-        return fixes.of_threads(found, access.what, other, kind, distance)
+        return fixes.of_threads(found, access.what, other, kind, distance, self._flags.text)
 
     def _of_copy(self, found: Access, line: int, distance: fixes.Distance) -> str | None:
         """The fix where an access comes before a wait for a cp.async of a line; None: that of the check."""

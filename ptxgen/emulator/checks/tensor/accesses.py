@@ -46,6 +46,8 @@ _SYNCHRONIZE_PAIR = "barrier.cluster.arrive and .wait of the pair between the la
 
 def _named(columns: range) -> str:
     """Columns in messages."""
+    if len(columns) == 1:
+        return f"TMEM column {columns.start}"
     return f"TMEM columns {columns.start}-{columns.stop - 1}"
 
 
@@ -476,7 +478,10 @@ class TensorAccesses(OrderListener, Observer):
         if earlier.mbarrier is not None:
             name = self._findings.name("shared", earlier.mbarrier)
             return missing, f"wait for {name}, on which its tcgen05.commit arrives, before line {statement.line}"
-        return missing, f"tcgen05.commit after line {line}, and a wait for its mbarrier before line {statement.line}"
+        return missing, (
+            f"tcgen05.commit by the issuing thread after line {line}, and a wait for its mbarrier before line "
+            f"{statement.line}"
+        )
 
     def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
         slot, warp_id = divmod(warp, self._happens_before.warps)
