@@ -21,8 +21,26 @@ CLUSTER_BARRIER = ("cluster barrier",)
 PEER_EXIT = ("peer exit",)
 #: Why an mbarrier may not be initialized where it is used.
 NO_INIT = frozenset([UNSYNCHRONIZED_INIT, WRONG_INIT, CLUSTER_BARRIER])
+#: Registers of a tcgen05.ld are read without tcgen05.wait::ld.
+UNAWAITED_LOADS = ("unawaited loads",)
+#: A griddepcontrol.wait is missing in the grid, or in the next one.
+GRID_WAIT = {"before": ("grid wait",), "after": ("grid wait of the next grid",)}
 #: Inits of mbarriers that no fence has shown to the async proxy.
 UNFENCED_INIT = ("unfenced init",)
+
+
+class Groups:
+    """Keys of things that belong together: those of one call, and of calls that share one of them."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Hashable, Hashable] = {}
+
+    def of(self, *members: Hashable) -> Hashable:
+        """The key of the group of these: that of the first which has one."""
+        key = next((self._keys[each] for each in members if each in self._keys), members[0])
+        for each in members:
+            self._keys.setdefault(each, key)
+        return key
 
 
 def mbarrier(offset: int) -> Hashable:
@@ -97,6 +115,11 @@ def freed(line: int) -> Hashable:
 def between(earlier: int, clock: int, later: int, now: int) -> Hashable:
     """What a warp did in one interval and another in one of its own are unordered: one barrier is missing."""
     return "between", earlier, clock, later, now
+
+
+def in_flight(actor: int, clock: int) -> Hashable:
+    """Copies (cp.async) of a warp are in flight in an interval of its: one wait is missing for all."""
+    return "in flight", actor, clock
 
 
 #: The first part of the causes of races between lanes.

@@ -32,6 +32,10 @@ _WARP = re.compile(r"\bwarp \d+(?: of the CTA of rank \d+)?")
 _STAGE = re.compile(r"\[\d+(?:, \d+)*\]|\+?0x[0-9a-f]+|\b(?:phase|parity) -?\d+|(?<=^The last wait of its warp on ).*")
 
 
+#: How fixes name lines.
+_LINES = re.compile(r"\bline \d+")
+_BETWEEN = re.compile(r"\bbetween line (\d+) and line (\d+)")
+_BEFORE = re.compile(r"\bbefore line (\d+)")
 #: Races, of which two instructions may have several: of either with the other, between warps and between lanes. By the
 #: code of one, those of others that follow from it.
 _RACES = {
@@ -59,6 +63,8 @@ class _Kept:
     warps: set[Hashable] = field(default_factory=set)
     named: frozenset[Hashable] = frozenset()
     lines: set[int] = field(default_factory=set)
+    #: The fixes of the same at other lines.
+    fixes: set[str] = field(default_factory=set)
     causes: set[Hashable] = field(default_factory=set)
     #: Causes of findings that explain it, by which it explains none itself.
     after: set[Hashable] = field(default_factory=set)
@@ -92,9 +98,11 @@ class _Kept:
         same = [
             each for each in consequences if (each.code, each.severity) == (self.finding.code, self.finding.severity)
         ]
+        fix = _one_fix([self.finding.fix, *self.fixes, *(each.fix for each in same)])
         lines = self.lines | {line for each in same for line in (each.line, *each.also_lines) if line is not None}
         return replace(
             self.finding,
+            fix=fix,
             also_lines=tuple(sorted(lines - {self.finding.line})),
             also_warps=len(self.warps - self.named),
             consequences=consequences,
@@ -272,6 +280,8 @@ class Findings:
         record.lines.update([line] if line is not None else [])
         record.causes |= cause if isinstance(cause, frozenset) else {cause} - {None}
         record.after |= after
+        if finding.fix != record.finding.fix and finding.rule == record.finding.rule:
+            record.fixes.add(finding.fix)
         _add_accesses(record, finding)
         self._records.setdefault(by_line, record)
         self._records.setdefault(anywhere, record)
@@ -362,6 +372,26 @@ class Findings:
     @property
     def errors(self) -> bool:
         return any(each.finding.severity == "error" for each in self._found)
+
+
+def _one_fix(fixes: Sequence[str]) -> str:
+    """The first of these fixes, with lines for which it is that of all others that differ from it in lines only.
+
+    A barrier comes after the last access of the one kind and before the first of the other.
+    """
+    first = fixes[0]
+    alike = [fix for fix in fixes if _LINES.sub("", fix) == _LINES.sub("", first)]
+    if len(alike) == 1:
+        return first
+    if found := _BETWEEN.search(first):
+        pairs = [each.groups() for fix in alike if (each := _BETWEEN.search(fix)) is not None]
+        after, before = max(int(pair[0]) for pair in pairs), min(int(pair[1]) for pair in pairs)
+        if after < before:
+            return first.replace(found[0], f"between line {after} and line {before}")
+    elif len(_LINES.findall(first)) == 1 and (found := _BEFORE.search(first)):
+        line = min(int(each[1]) for fix in alike if (each := _BEFORE.search(fix)) is not None)
+        return first.replace(found[0], f"before line {line}")
+    return first
 
 
 def _array(finding: Finding) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Access, Status
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import launches, tcgen05
 from ptxgen.emulator.explore.delays import Delays, Point
 from ptxgen.emulator.load.operands import Unmodelled
@@ -446,6 +447,7 @@ class Scheduler:
             "CuTe DSL 4.8 leaves it out in such modules too, which run",
             fix=f"tcgen05.wait::ld before line {operation.statement.line}, or .version 9.2",
             accesses=(reader, writer),
+            cause=causes.UNAWAITED_LOADS,
         )
 
     def _unblock(self) -> bool:

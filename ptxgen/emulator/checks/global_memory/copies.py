@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.equal_copies import OverlappingCopies
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents, does
@@ -48,6 +49,8 @@ class GlobalCopies(Observer):
     ) -> None:
         self._happens_before, self._events, self._grids, self._findings = happens_before, events, grids, findings
         self._overlaps = OverlappingCopies(memory)
+        #: Lines that lack one fence.
+        self._groups = causes.Groups()
         #: The numbers of copies to global memory, by the stamps of their events.
         self._numbers: dict[int, int] = {}
         #: What `waited` takes, by the number of a copy to global memory.
@@ -186,4 +189,5 @@ class GlobalCopies(Observer):
                 rule="No fence.proxy.async comes between them",
                 fix=f"fence.proxy.async.global after line {writer.line}, before the synchronization",
                 accesses=(found, writer),
+                cause=self._groups.of(("stored", writer.line), ("copied by", operation.statement.line)),
             )

@@ -236,7 +236,9 @@ class GlobalEvents:
         per_cta, per_cluster = order.warps, order.members
         distance: fixes.Distance = "grid" if actor // per_cluster != mine // per_cluster else "cluster"
         distance = "cta" if actor // per_cta == mine // per_cta else distance
-        kind = self.kind_of(event).what
+        kind, between = self.kind_of(event).what, frozenset[Hashable]()
+        if distance != "grid" and not under_way:
+            between = frozenset([causes.between(actor, clock, warp, order.clock(warp))])
         fix = None if under_way else fixes.of_threads(found, what, other, kind, distance, self._flags.text)
         flag = self._flag(warp, event, what, statement, address)
         if excuse:
@@ -271,7 +273,7 @@ class GlobalEvents:
             fix=STRONG_LOAD if excuse else ONE_STORE if equal else flag.fix or fix,
             accesses=(found, other),
             severity="advice" if excuse or equal else "error",
-            cause=causes.EQUAL_STORES if equal else flag.causes or None,
+            cause=causes.EQUAL_STORES if equal else flag.causes | between or None,
             raced=None if under_way or flag.rule else self._raced_load(event, what, statement),
         )
         if not under_way:

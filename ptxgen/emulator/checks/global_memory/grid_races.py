@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents, does, role_of
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, SHIFT, ShadowMemory, distinct_events
@@ -172,6 +173,7 @@ class GridRaces(Observer):
             rule="The two grids may run at the same time, and no griddepcontrol.wait orders the accesses",
             fix=fix,
             accesses=(found, party),
+            cause=frozenset([causes.GRID_WAIT[which]]),
         )
 
 

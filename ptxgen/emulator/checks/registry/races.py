@@ -220,6 +220,7 @@ GRID_RACE = _check(
     example="// fixed: griddepcontrol.wait;\nld.global.u32 %value, [%from_the_previous_grid];",
     fires="emulator/schedule/test_grids.py::test_copies_without_waiting",
     twin="emulator/schedule/test_grids.py::test_waiting_makes_the_grid_before_visible[3--late-0]",
+    explains=("grid-race",),
 )
 
 CTA_EXIT = _check(

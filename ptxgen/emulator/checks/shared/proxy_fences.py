@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.registry import races
@@ -38,6 +39,8 @@ class ProxyFences:
         self._happens_before, self._lanes, self._strong_stores = happens_before, lanes, strong_stores
         self._by_barriers = by_barriers
         self._stores, self._loads, self._findings = lanes.stores, lanes.loads, findings
+        #: Lines that lack one fence.
+        self._groups = causes.Groups()
         #: Lines of the cp.async and st.async instructions that have run.
         self._copy_lines = copy_lines
 
@@ -68,7 +71,7 @@ class ProxyFences:
             copied = np.isin(table.line[:, granules], lines) if lines else np.zeros_like(late)
             for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
                 weak += [(*each, what) for each in self._stores.lines(slot, granules, chosen)]
-        for member, line, _, at, what in (*weak, *strong):
+        for member, line, clock, at, what in (*weak, *strong):
             reader = self._findings.access("reader", operation.statement, warp, space="shared", address=at)
             writer = self._happens_before.party("writer", line, warp, member, at)
             self._findings.report(
@@ -79,7 +82,7 @@ class ProxyFences:
                 fix="fence.proxy.async.shared::cta after the stores, before the synchronization",
                 accesses=(reader, writer),
                 severity="error" if what == "store" else "advice",
-                cause=("proxy fence", operation.statement.line),
+                cause=self._groups.of(("read by", operation.statement.line), ("stored", line), (slot, member, clock)),
             )
 
     def require_after_loads(
@@ -109,6 +112,7 @@ class ProxyFences:
                 fix=f"fence.proxy.async.shared::cta after line {line}, before the synchronization",
                 accesses=(writer, reader),
                 severity="advice",
+                cause=self._groups.of(("loaded", line), ("overwritten by", operation.statement.line)),
             )
 
     def _visible(self, warp: int) -> NDArray[np.int64]:

@@ -132,7 +132,13 @@ class SharedRaces:
                 rule="The thread has not waited for its completion",
                 fix=self._of_copy(found, line, "warp"),
                 accesses=(found, other),
-                cause=frozenset([causes.lanes(warp, 0)]),
+                cause=frozenset(
+                    [
+                        causes.lanes(warp, 0),
+                        causes.unfinished(line),
+                        causes.in_flight(self._happens_before.actor(warp), self._happens_before.clock(warp)),
+                    ]
+                ),
             )
 
     def _raced_load(
@@ -272,7 +278,9 @@ class SharedRaces:
             rule, fix = by_mma or flag.rule or _sentence(why), flag.fix or None
             # One missing barrier leaves an access unordered with whatever lines store there.
             cause = flag.causes | {causes.unordered(found.line, other.line), causes.unordered(found.line, None)}
-            if clock != PENDING:
+            if copied:
+                cause |= {causes.in_flight(actor, happens_before.clock(other_warp)), causes.unfinished(line)}
+            elif clock != PENDING:
                 cause |= {causes.between(actor, clock, warp, happens_before.clock(warp))}
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
