@@ -52,7 +52,7 @@ class MachineView(Protocol):
     memory: GlobalMemory
     shared: SharedMemory
     tensor: TensorMemory
-    #: By CTA slot and offset.
+    #: The mbarriers of each CTA slot, by offset in its shared memory.
     mbarriers: list[dict[int, MBarrier]]
     shared_names: SharedNames
     names: Names
@@ -315,7 +315,7 @@ class Observer:
     def constant_tensormap_used(
         self, warp: int, data: bytes, statement: Instruction, *, prefetches: bool = False
     ) -> None:
-        """The same of a map among the parameters of the kernel."""
+        """A warp's tensor copy, or its prefetch, reads a map among the kernel's parameters: these bytes."""
 
     def heap_grows(self, bytes: int) -> None:
         """Global memory is so large from now on."""
@@ -478,7 +478,7 @@ def _events(base: type) -> tuple[str, ...]:
 
 @cache
 def _handled(base: type, kind: type) -> tuple[str, ...]:
-    """Those that a class overrides."""
+    """The names of the events that a class overrides."""
     return tuple(name for name in _events(base) if getattr(kind, name) is not vars(base)[name])
 
 

@@ -77,7 +77,7 @@ class Efficiency(Observer):
         self._count(self._shared, inside, active, size, statement, LINE_BYTES)
 
     def heap(self, offsets: NDArray[np.int64], active: NDArray[np.bool_], size: int, statement: Statement) -> None:
-        """The same for global memory."""
+        """Warps access `size` bytes a lane at these offsets (warps, 32) of global memory."""
         self._count(self._global, offsets, active, size, statement, SECTOR_BYTES)
 
     def _count(

@@ -49,27 +49,27 @@ _RACES = {
 
 @dataclass(slots=True)
 class _Kept:
-    """A finding as it came up first, and of whom and where the same was found."""
+    """The first report of a finding, with the warps, lines and causes of later reports that say the same."""
 
     finding: Finding
     ends: bool
-    #: Whether it is harmless each time if nothing depends on what was read.
+    #: True if every report is harmless when nothing depends on the value read.
     reads: bool
-    #: Whether it is none if the launch ends as a deadlock.
+    #: Dropped if the launch ends in a deadlock.
     unless_deadlock: bool
-    #: The lines of the weak loads that race, if each time it was one whose value may be dropped.
+    #: Lines of racing weak loads whose values may be dropped; None if a report has none.
     raced: frozenset[int] | None = None
-    #: The warps, of which `named` are in the text of the finding itself.
+    #: Warps (CTA, warp) of all reports; `named` are those in the text of the first.
     warps: set[Hashable] = field(default_factory=set)
     named: frozenset[Hashable] = frozenset()
     lines: set[int] = field(default_factory=set)
     #: The fixes of the same at other lines.
     fixes: set[str] = field(default_factory=set)
     causes: set[Hashable] = field(default_factory=set)
-    #: Causes of findings that explain it, by which it explains none itself.
+    #: Causes of other findings that explain this one; this finding explains none by them.
     after: set[Hashable] = field(default_factory=set)
     follows: _Kept | None = None
-    #: The lines of its parties, and what they touch.
+    #: Lines of the accesses, and the variable or array that they touch.
     pair: frozenset[int | None] = frozenset()
     place: str = ""
 
@@ -84,7 +84,7 @@ class _Kept:
 
     @property
     def root(self) -> _Kept:
-        """What it follows from in the end; itself if from nothing."""
+        """The finding at the root of this one's chain of causes; itself if it has none."""
         kept = self
         while kept.follows is not None:
             kept = kept.follows
@@ -138,7 +138,7 @@ class Findings:
     """
 
     def __init__(self, checks: bool = True) -> None:
-        #: Whether anything but what ends the launch is kept.
+        #: False: only faults are recorded (checks=False).
         self.checks = checks
         self._accepts: tuple[Accept, ...] = ()
         self._kernel = ""
@@ -148,14 +148,14 @@ class Findings:
         self._kept: Counter[tuple[str, Severity]] = Counter()
         #: False once an error was dropped that is neither of a suspect read nor of a weak load that races.
         self._only_reads = self._only_raced = True
-        #: Whether errors were not kept.
+        #: True once an error was dropped because of `_LIMIT`.
         self._dropped = False
-        #: What was left out of the checks, in words, in the order in which it came up.
+        #: Gaps of the checks, in words, in the order in which they came up.
         self.gaps: dict[str, None] = {} if checks else {"checks are off: only faults and deadlocks are reported": None}
         #: Suspect reads: of uninitialized data, which may be harmless.
         self.suspects = Suspects()
         self.names: Names | None = None
-        #: Is called with each finding when it comes up.
+        #: Callback for each new finding.
         self.reported: Callable[[Finding], None] = lambda finding: None
 
     def accept(self, accepts: Sequence[Accept], kernel: str) -> None:

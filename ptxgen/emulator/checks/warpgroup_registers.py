@@ -31,7 +31,7 @@ class WarpgroupRegisters(Observer):
 
     def __init__(self, warps_per_cta: int, present: NDArray[np.bool_], findings: Findings) -> None:
         self._warps_per_cta, self._present, self._findings = warps_per_cta, present, findings
-        #: What each warp has executed.
+        #: setmaxnreg instructions that each warp has executed.
         self._done: dict[int, list[_Change]] = {}
 
     def registers_set(self, warp: int, statement: Instruction, count: int) -> None:

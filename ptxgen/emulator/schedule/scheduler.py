@@ -81,7 +81,7 @@ class Scheduler:
         self._late: list[NDArray[np.int64]] = []
         self.instructions = 0
         self.blocked = False
-        #: What an exploration holds, and the points that warps pass; None outside explorations.
+        #: The warp that an exploration holds, and the points that warps pass; None outside explorations.
         self.delays = Delays(machine, warps, program, held) if explored else None
         #: The instruction that runs, and the warps that execute it.
         self._operation: Operation | None = None

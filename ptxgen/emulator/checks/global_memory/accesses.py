@@ -66,7 +66,7 @@ class GlobalAccesses(Observer):
     ) -> None:
         self._happens_before, self._lanes, self._lane_order = happens_before, lanes, lane_order
         self._events, self._grids, self._findings = events, grids, findings
-        #: Which words strong loads have seen.
+        #: By word of the heap: True once a strong load has read it.
         self._observed = np.zeros(0, np.bool_)
         #: Bytes of each lane's access at present.
         self._size = 0
@@ -439,7 +439,7 @@ class GlobalAccesses(Observer):
         *,
         equal: bool = False,
     ) -> bool:
-        """Whether it reports any."""
+        """Report accesses that are unordered with events; gives whether a finding was made."""
         found = np.broadcast_to(warps[:, None, None], events.shape)[chosen] << 32 | events[chosen]
         position, lane, _ = np.nonzero(chosen)
         if not equal:

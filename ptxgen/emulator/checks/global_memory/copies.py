@@ -53,7 +53,7 @@ class GlobalCopies(Observer):
         self._groups = causes.Groups()
         #: The numbers of copies to global memory, by the stamps of their events.
         self._numbers: dict[int, int] = {}
-        #: What `waited` takes, by the number of a copy to global memory.
+        #: Event stamps that `waited` settles, by the number of a copy to global memory.
         self._stamps: dict[int, int] = {}
 
     def work_reads_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
@@ -135,7 +135,7 @@ class GlobalCopies(Observer):
             self._events.settle(stamp, clock)
 
     def _inside(self, granules: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the heap: the copy faults when it reaches others."""
+        """The granules that lie in the heap; the copy faults when it reaches others."""
         return granules[(granules >= 0) & (granules < len(self._events.copy_writer))]
 
     def _against_stores(

@@ -85,19 +85,19 @@ class GlobalEvents:
         self._flags, self._raced = flags, raced
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
-        #: By threads: weak stores, the last weak loads and earlier ones that are unordered with them.
+        #: Threads' weak stores, their last weak loads, and earlier weak loads that are unordered with those.
         self.writer, self.reader, self.earlier = (ShadowMemory(bytes) for _ in range(3))
         #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
         self.strong, self.strong_reader = ShadowMemory(bytes), ShadowMemory(bytes)
-        #: By asynchronous copies, for each granule.
+        #: Last events of asynchronous copies, by granule of 16 bytes.
         granules = -(-bytes // GRANULE)
         self.copy_writer, self.copy_reader = np.zeros(granules, np.int32), np.zeros(granules, np.int32)
-        #: Of each event: its warp (`HappensBefore.actors`), in which of its intervals it completes, the interval of its
+        #: By event: its warp (`HappensBefore.actors`), the interval in which it completes, the interval of its
         #: lanes, its kind, and of a copy to shared memory its number among the asynchronous operations.
         self.actor, self.clock = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
         self.lanes, self.operation = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
         self.kind = np.zeros(1024, np.int32)
-        #: Whether copies have written or read anything.
+        #: True once a copy has read or written global memory.
         self.copies = False
         self._kinds: list[Kind] = []
         self._numbers: dict[tuple[int, str], int] = {}
@@ -167,7 +167,7 @@ class GlobalEvents:
         return self._kinds[int(self.kind[event])]
 
     def adds(self, event: int) -> bool:
-        """Whether it is a reduction by a copy, which does not race with others, nor with strong accesses."""
+        """Whether an event is a copy's reduction, which races neither with others nor with strong accesses."""
         return "reduction" in self.kind_of(event).what
 
     def where(self, granules: NDArray[np.int64], event: int) -> int | None:

@@ -32,15 +32,15 @@ class GridRaces(Observer):
 
     def __init__(self, happens_before: HappensBefore, events: GlobalEvents, findings: Findings) -> None:
         self._happens_before, self._events, self._findings = happens_before, events, findings
-        #: Those of the grid before, and of the grid that may begin before this one has ended.
+        #: Events of the previous grid, and of the next one, which may begin before this grid has ended.
         self.before: GlobalEvents | None = None
         self.after: GlobalEvents | None = None
         self._previous: GridRaces | None = None
-        #: By CTA that has executed griddepcontrol.launch_dependents: the first of its events that may come after that.
+        #: By CTA: the stamp of its first event after griddepcontrol.launch_dependents.
         self._released: dict[int, int] = {}
         #: Warps that have waited for the grids before, by `HappensBefore.actors`, and in which of their intervals.
         self._waited: dict[int, int] = {}
-        #: Those, and others that have observed it.
+        #: Warps that have waited, or that have observed one which has.
         self._free: set[int] = set()
 
     def grid_follows(self, before: LaunchEvents) -> None:
@@ -121,7 +121,7 @@ class GridRaces(Observer):
                     self._report(other, warp, events, which, what, statement, address, adds=adds)
 
     def _read_only(self, events: Sequence[int], statement: Statement) -> list[int]:
-        """Those of these events of the previous grid that may come while a read-only load is performed."""
+        """The events of the previous grid that may take place while a read-only load is performed."""
         if self._previous is None or not isinstance(statement, Instruction) or ".nc" not in statement.opcode:
             return []
         return [event for event in events if self._previous._is_released(event)]
@@ -185,7 +185,7 @@ def _of_threads(other: GlobalEvents, *, writes: bool, strong: bool) -> list[Shad
 
 
 def _of_copies(other: GlobalEvents, *, writes: bool) -> list[Events]:
-    """The same of its copies."""
+    """The events of another grid's copies at the granules of an access."""
     if not other.copies:
         return []
     return [other.copy_writer, other.copy_reader] if writes else [other.copy_writer]

@@ -23,7 +23,7 @@ class ReadOnlyLoads(Observer):
 
     def __init__(self, size: int, findings: Findings) -> None:
         self._findings = findings
-        #: By byte the number of the instruction that has written there, 0 for none.
+        #: By byte: number of the instruction that wrote it, 0 if none.
         self._writer = np.zeros(size, np.uint16)
         self._numbers: dict[int, int] = {}
         self._statements: list[Statement] = []

@@ -23,9 +23,9 @@ class ShadowMemory:
 
     def __init__(self, bytes: int) -> None:
         self._halves = np.zeros(-(-bytes // GRANULE) * (GRANULE // HALF), np.int32)
-        #: By byte, once a single one has been accessed; wider accesses are not kept here.
+        #: Entries by byte, made at the first access of a single byte; wider accesses are in `_halves`.
         self._bytes: Entries | None = None
-        #: Whether anything has ever been kept.
+        #: True once an entry has been kept.
         self.used = False
 
     def grow(self, bytes: int) -> None:

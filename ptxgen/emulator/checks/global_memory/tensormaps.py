@@ -25,7 +25,7 @@ class _State:
 
     changed: Statement | None = None
     released: bool = True
-    #: Whether any fence has acquired it since its last use.
+    #: True if a fence has acquired the map since its last use.
     acquired: bool = False
     acquirers: dict[int, int] = field(default_factory=dict)
     used: bytes | None = None
@@ -71,7 +71,7 @@ class Tensormaps(Observer):
         state.used, state.acquired = data, False
 
     def _missing(self, warp: int, state: _State, data: bytes) -> str:
-        """What of the fences a use of a map by a warp lacks; empty if nothing."""
+        """The fence that a warp's use of a map lacks, in words; empty if none."""
         fence, since = "fence.proxy.tensormap::generic", "has executed since"
         if state.changed is None:
             differs = state.used is not None and state.used != data and not state.acquired

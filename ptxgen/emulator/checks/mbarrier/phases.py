@@ -69,14 +69,14 @@ class Phases(Observer):
         self._rounds: WeakKeyDictionary[MBarrier, _Rounds] = WeakKeyDictionary()
         #: The phase in which each mbarrier was at the first arrival of the present instruction of a warp.
         self._arriving: dict[MBarrier, int] = {}
-        #: By warp, the waits that are behind, while it has not accessed memory since.
+        #: Waits that are a round behind, by warp, until the warp accesses memory.
         self._idle: dict[int, list[_Behind]] = {}
         #: The interval of that warp before it arrives.
         self._interval = 0
         #: Each warp's waits since its last copy, and those after which a warp has issued a copy.
         self._waited: dict[int, set[Statement]] = {}
         self._before_copies: set[Statement] = set()
-        #: Whether an arrival or a wait was relaxed: it orders in time, but no clock has that order.
+        #: True once an arrival or wait was relaxed: it orders in time, but no clock has that order.
         self._relaxed = False
 
     def mbarriers_updated(

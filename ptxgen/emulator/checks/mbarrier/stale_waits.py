@@ -29,7 +29,7 @@ class Event:
     clock: int = PENDING
 
     def is_before(self, given: VectorClock | None, epoch: ClusterEpoch) -> bool:
-        """Whether it happens before who acquires this clock."""
+        """Whether the event happens before a warp that acquires this clock."""
         if given is None:
             return False
         if self.operation:

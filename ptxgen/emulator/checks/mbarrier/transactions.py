@@ -43,9 +43,9 @@ class Transactions(Observer):
         self, happens_before: HappensBefore, mbarriers: Sequence[Mapping[int, MBarrier]], findings: Findings
     ) -> None:
         self._happens_before, self._mbarriers, self._findings = happens_before, mbarriers, findings
-        #: Of the present phase of each object.
+        #: Accounts of the present phase, by mbarrier.
         self._announced: WeakKeyDictionary[MBarrier, _Announced] = WeakKeyDictionary()
-        #: Of the present phase of each object, the arrivals by warp.
+        #: Arrivals in the present phase, by mbarrier and warp.
         self._arrived: WeakKeyDictionary[MBarrier, dict[int, Statement]] = WeakKeyDictionary()
 
     def ctas_end(self, slots: Sequence[int]) -> None:

@@ -21,7 +21,7 @@ class CtaBarrierClocks(Observer):
 
     def __init__(self, happens_before: HappensBefore) -> None:
         self._happens_before = happens_before
-        #: By slot and number: what those have released that have arrived and do not wait.
+        #: By slot and barrier: the clock released by warps that arrive without waiting.
         self._released: dict[tuple[int, int], VectorClock] = {}
 
     def ctas_end(self, slots: Sequence[int]) -> None:
@@ -60,7 +60,7 @@ class _Phases:
 
     arriving: VectorClock | None = None
     completed: VectorClock | None = None
-    #: The same of what relaxed arrivals release to their own CTA alone, by slot: fences of scope .cta cover it.
+    #: By slot: the clock that relaxed arrivals release to their own CTA alone, covered by fences of scope .cta.
     arriving_in_cta: dict[int, VectorClock] = field(default_factory=dict)
     completed_in_cta: dict[int, VectorClock] = field(default_factory=dict)
     #: The interval of each warp of the cluster when it arrived, in this phase and in the last completed one.
@@ -88,7 +88,7 @@ class ClusterBarrierClocks(Observer):
 
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
-        #: By resident cluster.
+        #: State of the cluster barrier, by resident cluster.
         self._phases: dict[int, _Phases] = {}
 
     def _of(self, warp: int) -> _Phases:

@@ -63,18 +63,18 @@ class HappensBefore(Observer):
         #: The instructions of threads that have accessed shared memory, by line.
         self.statements: dict[int, Statement] = {}
         self.operations: dict[int, AsyncOperation] = {}
-        #: Those of them that are of tcgen05.
+        #: Numbers of the pending tcgen05 operations.
         self._tensor_operations: set[int] = set()
         self._inits: set[int] = set()
         #: In which intervals the warps of a warpgroup, by the first of them, were when they issued each MMA.
         self._mmas: dict[int, list[tuple[int, ...]]] = {}
-        #: Whether strong loads may return stale values (`stale_loads`).
+        #: True if strong loads may return stale values (`stale_loads`).
         self.sequences = False
         #: The clocks that each warp has acquired of the warps of its cluster; `observed[warp].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
         #: The number of each resident cluster, unique in the launch: the names of warps contain it.
         self._clusters = np.arange(slots // size)
-        #: Whether there are more clusters in the grid (`clusters`) than resident ones, so that they follow each other.
+        #: True if the grid has more clusters than are resident, so that clusters follow each other in a slot.
         self._follow = clusters is not None and clusters > len(self._clusters)
         #: All clusters that have begun, by number.
         self._epochs: list[ClusterEpoch] = []
@@ -82,9 +82,9 @@ class HappensBefore(Observer):
             self._begin(slot)
         self.scopes = ClusterScope(self.clocks)
         self.observed = [VectorClock(self.epoch(warp), self.clocks[warp]) for warp in range(slots * warps)]
-        #: What a warp's last releasing fence covers: its relaxed arrivals publish this.
+        #: By warp: the clock that its last releasing fence covers; relaxed arrivals publish this clock.
         self.released: dict[int, VectorClock] = {}
-        #: Where the scope of that fence is .cta, what its fences of wider scopes cover.
+        #: By warp whose last releasing fence has scope .cta: the clock that its wider fences cover.
         self._released_wide: dict[int, VectorClock] = {}
         #: The clocks of each warp, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
@@ -92,17 +92,17 @@ class HappensBefore(Observer):
         self._proxy_fences: list[list[int]] = [[] for _ in range(slots * warps)]
         #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
         self._fenced_in_global: RemoteClocks | None = None
-        #: What a wait for a signal of asynchronous work acquires.
+        #: By signal of asynchronous work: the clock that a wait for it acquires.
         self.given: WeakKeyDictionary[Signal, VectorClock] = WeakKeyDictionary()
         self.strong = StrongRecord(self, slots * warps)
         #: Relaxed arrivals at barriers of clusters, as stores, and waits there, as loads of the same word.
         self.relaxed_arrivals = StrongRecord(self, slots * warps)
         #: Each warp's own clock when its lanes last synchronized.
         self._lanes_converged = np.zeros(slots * warps, np.int64)
-        #: Where only some lanes of a warp have waited since then: the vector clock of the others, and the lanes that
-        #: have.
+        #: By warp of which only some lanes have waited since then: the vector clock of the other lanes, and the
+        #: lanes that have waited.
         self._partly: dict[int, tuple[VectorClock, NDArray[np.bool_]]] = {}
-        #: By such warp, the lanes (32) that have since exchanged values with a lane that acquired.
+        #: By warp of `_partly`: the lanes (32) that have since exchanged values with a lane that acquired.
         self._handed: dict[int, NDArray[np.bool_]] = {}
         #: By warp, the lanes (32) that have acquired something by a strong load since the warp's lanes converged.
         self._acquiring: dict[int, NDArray[np.bool_]] = {}
@@ -182,11 +182,11 @@ class HappensBefore(Observer):
         return self._clusters[warps // self.members] * self.members + warps % self.members
 
     def actor(self, warp: int) -> int:
-        """The same of one."""
+        """The name of a warp, as `actors` gives it."""
         return int(self._clusters[warp // self.members]) * self.members + warp % self.members
 
     def resident_warp(self, actor: int) -> int | None:
-        """A warp by its name among `actors`; None if its cluster has ended."""
+        """The warp of an actor (`actors`); None if its cluster has ended."""
         epoch = self._epochs[actor // self.members]
         alive = self._clusters[epoch.slot] == epoch.number
         return epoch.slot * self.members + actor % self.members if alive else None
@@ -196,7 +196,7 @@ class HappensBefore(Observer):
         return self.has_observed_actor(warp, self.actor(other), clock)
 
     def has_observed_actor(self, warp: int, actor: int, clock: int) -> bool:
-        """Whether a warp has acquired what another of the launch did up to an interval."""
+        """Whether a warp has acquired what an actor did up to an interval."""
         return self.observed[warp].has_observed(self.epoch_of(actor), actor % self.members, clock)
 
     def unfenced_side(self, warp: int, actor: int, clock: int) -> str:
@@ -207,7 +207,7 @@ class HappensBefore(Observer):
         return "release" if self.strong.would_order(warp, actor, clock) else ""
 
     def unfenced_side_of_operation(self, warp: int, number: int) -> str:
-        """The same for the completion of an asynchronous operation."""
+        """Which side lacks a fence that would order the completion of an asynchronous operation."""
         if any(number in each.operations for each in self.observed[warp].unacquired):
             return "acquire"
         return "release" if self.strong.would_order_operation(warp, number) else ""
@@ -250,7 +250,7 @@ class HappensBefore(Observer):
         return self.relaxed_arrivals.would_order(warp, self.actor(other), clock)
 
     def released_after_relaxed_arrival(self, given: VectorClock, other: int, clock: int) -> bool:
-        """The same of what has been released with a vector clock."""
+        """Whether only relaxed arrivals order what another warp did before a released vector clock."""
         return self.relaxed_arrivals.would_order_before(given, self.actor(other), clock)
 
     def relaxed_arrival_lines(self, warp: int, actor: int, clock: int) -> frozenset[int]:

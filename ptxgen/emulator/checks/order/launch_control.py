@@ -20,7 +20,7 @@ class LaunchControl(Observer):
 
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
-        #: By cluster, the numbers of requests that were refused.
+        #: Numbers of refused requests, by cluster.
         self._refused: dict[int, list[int]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:

@@ -21,7 +21,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import races
 from ptxgen.syntax import Statement
 
-#: What of an mbarrier's arrivals counts for waits of scope .cta, and for those of .cluster: (2, warps of the cluster).
+#: Clocks that an mbarrier's arrivals publish to waits of scope .cta (row 0) and .cluster (row 1): (2, warps).
 Scopes = NDArray[np.int64]
 #: For which waits an arrival counts: of both scopes, of .cluster, of none.
 Reach = Literal["cta", "cluster", "none"]
@@ -50,7 +50,7 @@ class ClusterScope:
 
     @property
     def any_narrow(self) -> bool:
-        """Whether there was a synchronization of too narrow a scope."""
+        """True once a synchronization had too narrow a scope."""
         return self._wide is not None
 
     def acquired(self, warp: int, clocks: NDArray[np.int64], scopes: Scopes | None) -> None:

@@ -27,7 +27,7 @@ class Use(NamedTuple):
 
     @property
     def arrived(self) -> bool:
-        """Whether it was an arrival."""
+        """Whether the operation is an arrival."""
         return isinstance(self.statement, Instruction) and self.statement.opcode.startswith("mbarrier.arrive")
 
 
@@ -55,7 +55,7 @@ class MbarrierClocks:
     number: int
     arriving: VectorClock | None = None
     completed: VectorClock | None = None
-    #: What of it counts for waits of which scope, once there was an arrival that does not count for all.
+    #: Clocks published by arrivals, per wait scope; None while all arrivals have cluster scope.
     scopes: Scopes | None = None
     users: dict[int, Use] = field(default_factory=dict)
     waits: dict[int, LastWait] = field(default_factory=dict)
@@ -92,8 +92,7 @@ class MbarrierOrder(Observer):
     def __init__(self, happens_before: HappensBefore) -> None:
         self._happens_before = happens_before
         self._clocks: WeakKeyDictionary[MBarrier, MbarrierClocks] = WeakKeyDictionary()
-        #: What the warp of the present instruction releases by its arrivals, which its lanes make together, and of a
-        #: relaxed arrival what it releases to peer CTAs.
+        #: Clock that the arrivals of the present instruction release, to their own CTA and to peer CTAs.
         self._releasing: VectorClock | None = None
         self._releasing_to_peers: VectorClock | None = None
 

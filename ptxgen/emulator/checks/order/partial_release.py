@@ -71,7 +71,7 @@ class PartialReleases:
                 del self.parts[next(iter(self.parts))]
 
     def among(self, intervals: NDArray[np.int64]) -> list[tuple[int, Part]]:
-        """Those of these intervals, with their numbers, in ascending order."""
+        """The kept intervals among these numbers, in ascending order."""
         if not self.parts:
             return []
         recent = intervals[intervals >= min(self.parts)]  # numbers grow: most accesses are older than all parts

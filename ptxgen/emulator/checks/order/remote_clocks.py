@@ -29,7 +29,7 @@ class ClusterEpoch:
     number: int
     slot: int
     slots: int
-    #: Whether other clusters use the same slot, before or after it.
+    #: True if other clusters use the same slot before or after this one.
     shared: bool
     #: Nothing has released clocks of it before this moment.
     began: int
@@ -93,7 +93,7 @@ class RemoteClocks:
         #: The slots from which it has any clocks, one bit each.
         self.slots = slots
         self._search: _Search | None = None
-        #: What it was last joined with, and the result: clocks of several scopes are joined alike.
+        #: Cache of the last join: (operand, result).
         self._joined: tuple[ref[RemoteClocks], ref[RemoteClocks]] | None = None
 
     @classmethod

@@ -54,7 +54,7 @@ def granule_of(word: Word) -> Word:
 class Accesses(NamedTuple):
     """Strong accesses by warps in one instruction, one after the other; `begins` is where the words of each begin."""
 
-    #: Of `HappensBefore.actors`, in which of their intervals, and what each had observed.
+    #: By access: its warp (`HappensBefore.actors`), interval, and the clock that the warp had observed.
     actors: list[int]
     clocks: list[int]
     observed: list[VectorClock]

@@ -27,7 +27,7 @@ class StrongWords(NamedTuple):
 
     @classmethod
     def of(cls, access: MemoryAccess) -> StrongWords | None:
-        """Those of an access; None for local memory, which no other thread reaches."""
+        """The words of an access; None for local memory, which no other thread reaches."""
         warps, _, space, places, _, _, _ = access
         (lanes,) = access.active.reshape(-1).nonzero()
         if places.slots is not None and places.inside is not None:

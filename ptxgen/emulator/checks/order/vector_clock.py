@@ -36,7 +36,7 @@ class AsyncOperation:
 
     @property
     def cause_in_tensor_memory(self) -> frozenset[Hashable]:
-        """The same where columns of tensor memory are used too early."""
+        """The causes of findings about columns of tensor memory that are used too early."""
         columns = causes.columns(self.statement.line)
         return frozenset([columns] if self.mbarrier is None else [columns, causes.mbarrier(self.mbarrier)])
 
@@ -73,11 +73,11 @@ class VectorClock:
 
     @property
     def apart(self) -> bool:
-        """Whether it has more than the clocks of its own cluster, and operations."""
+        """Whether the clock has more than operations and the clocks of its own cluster."""
         return bool(self.covered or self.unacquired) or not (self.remote is self.tensor is self.sequenced is None)
 
     def is_like(self, other: VectorClock) -> bool:
-        """Whether both have the same, but for the clocks of their own cluster and operations."""
+        """Whether two clocks differ in operations and the clocks of their own cluster only."""
         return (
             self.remote is other.remote
             and self.tensor is other.tensor
@@ -160,7 +160,7 @@ class VectorClock:
             self.join_unacquired()
 
     def join_unacquired(self) -> VectorClock | None:
-        """What it has not acquired, from now on as one; None if there is nothing."""
+        """All unacquired clocks merged into one; None if there are none."""
         if len(self.unacquired) > 1:
             first, *others = self.unacquired
             made = first.certain()

@@ -24,11 +24,11 @@ class WaitClocks(Observer):
         self, happens_before: HappensBefore, mbarriers: MbarrierOrder, waits: StaleWaits, watched: set[int]
     ) -> None:
         self._happens_before, self._mbarriers, self._waits, self._watched = happens_before, mbarriers, waits, watched
-        #: By predicate register and warp, what its lanes acquire when they read the result; what of it scopes include.
+        #: By predicate register and warp: the clock that lanes acquire when they read the result, and its scopes.
         self._unread: dict[int, dict[int, tuple[VectorClock, Lanes, Scopes | None]]] = {}
-        #: What relaxed waits of a warp have seen since its last acquiring fence.
+        #: By warp: the clock that its relaxed waits have seen since its last acquiring fence.
         self.unfenced: dict[int, VectorClock] = {}
-        #: What of it scopes include: with an acquiring fence of scope .cta, and of a wider one.
+        #: By warp: scopes of the `unfenced` clock, for an acquiring fence of scope .cta and for a wider one.
         self._unfenced_scopes: dict[int, tuple[Scopes, Scopes]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:

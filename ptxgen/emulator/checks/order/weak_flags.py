@@ -73,12 +73,12 @@ class WeakFlags(Observer):
         self._program: Program | None = None
         #: The kernel's text, None before the launch.
         self.text: KernelText | None = None
-        #: Of loads that have been asked for, whether anything reads what they write.
+        #: By load: whether an instruction reads a register that it writes.
         self._used: dict[Statement, bool] = {}
-        #: By the place of each flag, the line that polls it.
+        #: By place of a flag: the line that polls it.
         self._places: dict[Hashable, int] = {}
         self._passed: dict[tuple[int, int, int, int], _Passed] = {}
-        #: By the line that polls a lock, the warps that access it in races.
+        #: By line that polls a lock: the warps that access the lock in races.
         self._owners: dict[int, set[int]] = {}
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
@@ -230,7 +230,7 @@ def _moves(turn: Sequence[Operation]) -> bool:
 
 
 def _reads_what(program: Program, rank: int, index: int) -> bool:
-    """Whether any instruction may read what one of a block writes."""
+    """Whether any instruction may read a register that an instruction of a block writes."""
     todo = [(rank, index + 1, program.blocks[rank].operations[index].writes)]
     seen = set(todo)
     while todo:

@@ -84,7 +84,7 @@ class SharedAccesses(Observer):
     ) -> None:
         self._happens_before, self._waits, self._lanes, self._findings = happens_before, waits, lanes, findings
         granules = -(-bytes // GRANULE)
-        #: So many granules hold zeros when a CTA begins.
+        #: Number of granules, from 0, that hold zeros when a CTA begins (cooperative groups).
         self._zeros = 0
         #: The bytes of each granule that have been written, and the last asynchronous operations on it (0: none).
         self.written = np.zeros((slots, granules), np.uint16)
@@ -92,16 +92,16 @@ class SharedAccesses(Observer):
         #: Readers of two kinds, since the tensor core's and those of copies complete by different waits.
         self.core_reader = np.zeros((slots, granules), np.int64)
         self.copy_reader = np.zeros((slots, granules), np.int64)
-        #: Whether there have been any.
+        #: True once any asynchronous operation has accessed shared memory.
         self._asynchronous = False
-        #: The bytes of each granule in which mbarriers live, and whether there have been any.
+        #: The bytes of each granule in which mbarriers live; `_has_barriers` is True once one has been initialized.
         self.barriers = np.zeros((slots, granules), np.uint16)
         self._has_barriers = False
         #: Lines of stores that are known to store what another warp stores at any time.
         self._equal: set[int] = set()
-        #: By their bytes.
+        #: Groups of warps that accessed memory together, by the bytes of their numbers.
         self._groups: dict[bytes, _Group] = {}
-        #: Where `lanes` finds the lines of accesses too.
+        #: Last weak accesses of threads, shared with `LaneAccesses`, which looks up lines here.
         self.stores, self.loads = lanes.stores, lanes.loads
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
         self.races = self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, flags, raced, findings)

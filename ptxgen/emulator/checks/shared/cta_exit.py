@@ -50,7 +50,7 @@ class CtaExit(Observer):
             self._commits.pop(slot, None)
 
     def _watches(self, slot: int) -> bool:
-        """Whether anybody but the CTA itself may still use its shared memory when it ends."""
+        """Whether threads or copies of other CTAs may still use a CTA's shared memory when it ends."""
         return (
             self._happens_before.size > 1
             or self._shared.any_asynchronous

@@ -43,7 +43,7 @@ class ThreadAccesses:
     def __init__(self, slots: int, size: int, warps: int, granules: int) -> None:
         self._size, self._warps, self._granules = size, warps, granules
         self._tables: list[_Table | None] = [None] * slots
-        #: Which slots have a table.
+        #: Slots that have a table.
         self._used = np.zeros(slots, np.bool_)
         #: The accesses of the CTAs' own warps; only what is touched takes memory.
         shape = (slots, warps, granules)
@@ -51,7 +51,7 @@ class ThreadAccesses:
         self.line = np.zeros(shape, np.int32)
         #: The last interval of each warp of the cluster in which it accessed anything of a slot.
         self.latest = np.zeros((slots, size * warps), np.int64)
-        #: Which slots have a table of their own, since a peer's warp came, and whether any ever had.
+        #: Slots whose table includes the warps of peer CTAs, and True once any slot had one.
         self._apart, self._any_apart = np.zeros(slots, np.bool_), False
 
     def table(self, slot: int) -> _Table | None:

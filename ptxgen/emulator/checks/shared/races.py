@@ -58,12 +58,12 @@ class SharedRaces:
         findings: Findings,
     ) -> None:
         self._cas_loops, self._flags = cas_loops, flags
-        #: What weak loads read while other warps may store it.
+        #: Bytes that weak loads read while other warps may store them.
         self.raced = raced
         self._happens_before, self._waits, self._stores, self._findings = happens_before, waits, stores, findings
-        #: What MMAs, by number, read while it may be overwritten: (CTA slot, granules).
+        #: By number of an MMA: (CTA slot, granules) that it reads while they may be overwritten.
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
-        #: What copies, by number, write while another copy may be writing it.
+        #: By number of a copy: (CTA slot, granules) that another copy may be writing too.
         self.written_at_once: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: By actor, the intervals that cp.async.mbarrier.arrive ended: a wait for it acquires the copies alone.
         self.only_copies: dict[int, set[int]] = {}

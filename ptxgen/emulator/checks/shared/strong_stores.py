@@ -27,7 +27,7 @@ class StrongStores:
         self._warp = np.zeros(shape, np.int16)
         #: The last interval of each warp with a strong store to a slot's memory: most questions end here.
         self.latest = np.zeros((slots, members), np.int64)
-        #: Which slots have any, and whether any ever had.
+        #: Slots with strong stores, and True once any slot had one.
         self._used, self.any_used = np.zeros(slots, np.bool_), False
 
     def clear(self, slot: int) -> None:
@@ -77,7 +77,7 @@ class StrongStores:
         yield from self._late(slot, _bytes(granules, masks), observed, but=warp)
 
     def unfenced(self, slot: int, granules: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int, int]]:
-        """The same of stores to these granules that come after these clocks of their warps."""
+        """(other warp, line, interval, offset) of stores to these granules that come after the `visible` clocks."""
         if not self._used[slot] or not np.count_nonzero(self.latest[slot] > visible):
             return
         yield from self._late(slot, _bytes(granules, np.uint16(0xFFFF)), visible)

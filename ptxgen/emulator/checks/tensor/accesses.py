@@ -85,15 +85,15 @@ class TensorAccesses(OrderListener, Observer):
     ) -> None:
         self._happens_before, self._fences, self._waits, self._findings = happens_before, fences, waits, findings
         self._program: Program | None = None
-        #: Whether anything has accessed tensor memory.
+        #: True once an instruction has accessed tensor memory.
         self._used = False
         self.writer = np.zeros((slots, _BANDS, COLUMNS), np.int64)
         #: The last MMA that read A, metadata or scale factors there.
         self.core_reader = np.zeros((slots, _BANDS, COLUMNS), np.int64)
-        #: In which of its intervals a warp last loaded a column of its first or second band: `PENDING` until
+        #: Interval in which a warp last loaded a column of its first or second band: `PENDING` until
         #: tcgen05.wait::ld, or until the warp reads a register of the load.
         self.reader_clock = np.zeros((slots, happens_before.warps, _HALVES, COLUMNS), np.int64)
-        #: What of that has no tcgen05.wait::ld yet, only a use of the registers.
+        #: True where a load has been waited for by a use of its registers alone, not by tcgen05.wait::ld.
         self._by_register = np.zeros(self.reader_clock.shape, np.bool_)
         #: The last tcgen05.ld of each columns by a warp in one of its intervals, the latest at the end.
         self._loads: dict[tuple[int, int], dict[range, Statement]] = {}

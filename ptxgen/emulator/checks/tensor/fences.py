@@ -26,7 +26,7 @@ class TensorFences(OrderListener, Observer):
         self.unfenced: set[object] = set()
         #: Operations whose completion the warp's tcgen05 instructions may rely on.
         self.observed: list[set[int]] = [set() for _ in range(warps)]
-        #: By warp, the clocks of its cluster's warps whose loads its tcgen05 instructions may rely on.
+        #: By warp: clocks of the cluster's warps on whose loads its tcgen05 instructions may rely.
         self._clocks: dict[int, NDArray[np.int64]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:

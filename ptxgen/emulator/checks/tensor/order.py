@@ -26,9 +26,9 @@ class TensorOrder(Observer):
 
     def __init__(self, happens_before: HappensBefore, waits: WaitClocks, fences: TensorFences) -> None:
         self._happens_before, self._waits, self._fences = happens_before, waits, fences
-        #: By slot and thread (warp, lane), the operations that its commits wait for and some warp has not observed.
+        #: By slot and thread (warp, lane): the operations that its commits track, until all warps have observed them.
         self._issued: dict[int, dict[tuple[int, int | None], list[int]]] = {}
-        #: By slot, the warp of each operation and the interval in which that has issued it.
+        #: By slot and operation: the issuing warp and its interval.
         self._intervals: dict[int, dict[int, tuple[int, int]]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
@@ -50,7 +50,7 @@ class TensorOrder(Observer):
         intervals[work.number] = work.warp, self._happens_before.clock(work.warp)
 
     def _before(self, warp: int, intervals: dict[int, tuple[int, int]], numbers: set[int]) -> list[int]:
-        """Those of some operations, of other threads, whose issue is ordered before what a warp issues now.
+        """The operations of other threads whose issue is ordered before what a warp issues now.
 
         Between the fences of tcgen05 a flag with relaxed accesses orders too (9.7.16.6.3).
         """

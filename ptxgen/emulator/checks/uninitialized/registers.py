@@ -124,7 +124,7 @@ class Unwritten:
     def watched_guard(
         self, guard: Callable[..., Any], use: frozenset[int], statement: Statement, names: Callable[[str], Any]
     ) -> Callable[..., Any]:
-        """The same for a guard, which all lanes that reach the instruction read."""
+        """Check a guard, which all lanes that reach the instruction read."""
         guard = self._taint.watched_guard(guard, use)
         reads = self._reads(use, statement, names)
         if not reads:
@@ -187,7 +187,7 @@ class Unwritten:
         )
 
     def _reads(self, registers: frozenset[int], statement: Statement, names: Callable[[str], Any]) -> list[_Read]:
-        """Those that are tracked."""
+        """The registers that are tracked."""
         return [_Read(each, self._written[each], statement, names) for each in registers & self._written.keys()]
 
 

@@ -68,7 +68,7 @@ class Rerun:
         return not np.array_equal(self._after[: self._before.used], self._before.written())
 
     def harmless(self) -> bool:
-        """Whether it ends alike with other bytes where it reads undefined memory."""
+        """Whether the launch ends alike with other bytes where it reads undefined memory."""
         shared = self._done.machine.events.find(SharedAccesses)
         assert shared is not None
         reads, writes, sources = shared.read_too_early, shared.written_at_once, frozenset[Source](["tensor"])
@@ -77,7 +77,7 @@ class Rerun:
         )
 
     def dropped_reads(self, lines: frozenset[int]) -> frozenset[int]:
-        """Those of some lines of weak loads that race on whose values nothing depends: all together, or each alone."""
+        """The lines of racing weak loads on whose values nothing depends, judged together or each alone."""
         if not lines or self._drops(lines):
             return lines
         return frozenset(line for line in sorted(lines)[:_ALONE] if len(lines) > 1 and self._drops(frozenset([line])))
@@ -110,7 +110,7 @@ class Rerun:
         return found
 
     def _closely(self, sources: frozenset[Source]) -> Verdict:
-        """The same of some sources, with bytes that distinguish copies."""
+        """The verdicts of some sources, from bytes that distinguish copies."""
         found = [self._verdict(Perturbation(byte, sources=sources)) for byte in _COPIES]
         if set(found) != {"dropped"}:
             return "used" if "used" in found else "copied"

@@ -48,7 +48,7 @@ class Suspects:
         self.sources: frozenset[Source] = frozenset()
         #: The bits with which registers have been compared for equality.
         self.compared: dict[int, int] = {}
-        #: Whether anything made of a register has gone elsewhere (`taint`).
+        #: True once a tainted register has influenced memory or control flow (`taint`).
         self.registers_may_matter = False
 
     def report(
