@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import reprlib
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +22,10 @@ from ptxgen.instr.model.types import TYPES
 
 _TENSORMAP_BYTES = 128
 _IDENTIFIER = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+", re.ASCII)
+#: Modules whose lines are not the author's: this package, and what runs the ends of `with` blocks.
+_NOT_THE_AUTHORS = ("ptxgen.builder", "contextlib")
+#: Lines of text that are no instruction.
+_NO_INSTRUCTION = re.compile(r"\s*(?:[.{}]|//|[\w$]+:\s*$|$)")
 #: How a line of a parameter block and of a body begins.
 _INDENT = "    "
 
@@ -35,10 +41,26 @@ class KernelBuilder:
 
     Each instruction is checked at once: its operands against the declared registers, and whether the target and the
     PTX version have it. `threads` becomes `.reqntid`. Raises TargetError for a target or version that does not exist.
+
+    Instructions carry the Python file and line that appends them (`.file`, `.loc`): findings, traces and SASS listings
+    name it. `locations=False` leaves that out.
     """
 
-    def __init__(self, name: str, target: str = "sm_100a", *, version: str = "8.6", threads: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: str = "sm_100a",
+        *,
+        version: str = "8.6",
+        threads: int | None = None,
+        locations: bool = True,
+    ) -> None:
         self.name, self.target, self.version, self.threads = name, target, version, threads
+        self._locations = locations
+        #: Numbers of the `.file` directives, by path.
+        self._files: dict[str, int] = {}
+        #: The file and line of the last `.loc`.
+        self._located: tuple[str, int] | None = None
         self._target, self._version = parse_target(target), parse_version(version)
         problem = target_problem(self._target, VERSIONS[-1])
         if problem is not None:
@@ -157,10 +179,27 @@ class KernelBuilder:
             missing = errors(each.availability_problems(self._target, self._version))
             if missing:
                 raise InstructionError(each.form.key, missing)
+            self._locate()
             self._lines.append(f"{_INDENT}{each}")
+
+    def _locate(self) -> None:
+        """Append a `.loc` for the author's line, unless the instruction before is of the same."""
+        if not self._locations:
+            return
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_AUTHORS):
+            frame = frame.f_back
+        path, line = frame.f_code.co_filename, frame.f_lineno
+        if self._located == (path, line) or path.startswith("<") or '"' in path:
+            return
+        self._located = path, line
+        number = self._files.setdefault(os.path.abspath(path), len(self._files) + 1)
+        self._lines.append(f"{_INDENT}.loc {number} {line} 0")
 
     def text(self, lines: str) -> None:
         """Append lines as they are: comments, directives, instructions that no call builds."""
+        if not all(map(_NO_INSTRUCTION.match, lines.splitlines())):
+            self._locate()
         self._lines += lines.splitlines()
 
     def label(self, name: str = "label") -> str:
@@ -194,7 +233,8 @@ class KernelBuilder:
     def ptx(self) -> str:
         """The text of the module."""
         parameters = ",\n".join(f"{_INDENT}{each}" for each in self._parameters)
-        head = [f".version {self.version}", f".target {self.target}", ".address_size 64", ""]
+        files = [f'.file {number} "{path}"' for path, number in self._files.items()]
+        head = [f".version {self.version}", f".target {self.target}", ".address_size 64", *files, ""]
         opening = f".visible .entry {self.name}(" + (f"\n{parameters}\n)" if parameters else ")")
         bounds = [f".reqntid {self.threads}, 1, 1"] if self.threads is not None else []
         declared = self.registers.declarations()

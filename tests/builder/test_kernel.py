@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
 from ptxgen import Emulator, check
-from ptxgen.builder import KernelBuilder, RegisterError
+from ptxgen.builder import KernelBuilder, Register, RegisterError
 from ptxgen.instr import barrier, control, integer, memory, move, predicate, tcgen05
 from ptxgen.instr.model.form import InstructionError
 from ptxgen.instr.model.targets import TargetError
@@ -53,8 +55,8 @@ def test_a_kernel_that_runs(schedule: str) -> None:
 
 def test_the_text_is_readable() -> None:
     lines = sums().ptx().splitlines()
-    assert lines[:3] == [".version 8.6", ".target sm_90a", ".address_size 64"]
-    assert lines[4:9] == [
+    assert lines[:4] == [".version 8.6", ".target sm_90a", ".address_size 64", f'.file 1 "{__file__}"']
+    assert lines[5:10] == [
         ".visible .entry sums(",
         "    .param .u64 out,",
         "    .param .u32 scale",
@@ -64,6 +66,36 @@ def test_the_text_is_readable() -> None:
     assert "    .shared .align 16 .b8 words[16];" in lines
     assert "    @%p0 bra $add_end;" in lines
     assert "    @!%p2 bra $after;" in lines
+
+
+def test_instructions_carry_the_authors_lines() -> None:
+    """Also those of helpers and of the ends of `with` blocks; findings and SASS name them."""
+    k = KernelBuilder("k", "sm_90a", threads=32)
+    out, thread = k.pointer("out"), k.special("tid.x")
+    shared = k.shared("word", 4)
+    value = k.reg("b32", "value")
+    first = inspect.currentframe().f_lineno  # type: ignore[union-attr]
+    with k.loop() as end:
+        k(memory.st(shared, thread, space="shared", type="u32"), memory.ld(value, shared, space="shared", type="u32"))
+        k.text(f"    bra {end};")
+    k.text("    // no instruction\n    .reg .b32 %unused;")
+    store(k, out, value)
+    k(control.ret())
+    lines = [first + each for each in (2, 3, 1)]
+    assert [int(each.split()[2]) for each in k.ptx().splitlines() if ".loc" in each][1:] == [
+        first - 2, *lines, store.__code__.co_firstlineno + 1, first + 6
+    ]  # fmt: skip
+    emulator = Emulator("sm_90a")
+    report = emulator.launch(k.kernel(), 1, 32, [emulator.empty(1, "u32")])
+    assert {each.source for each in report.findings} == {f"test_kernel.py:{first + 2}"}
+    plain = KernelBuilder("k", "sm_90a", locations=False)
+    plain(control.ret())
+    assert ".loc" not in plain.ptx()
+    assert ".file" not in plain.ptx()
+
+
+def store(k: KernelBuilder, to: Register, value: Register) -> None:
+    k(memory.st(to, value, space="global", type="u32"))
 
 
 def test_tensormaps_mbarriers_and_text() -> None:

@@ -26,7 +26,12 @@ class UnparsedError(InputError):
 
 
 def read_ptx(path: str) -> str:
-    """The text of a PTX file; "-" is standard input. Raises InputError."""
+    """The text of a PTX file, or the PTX of a Python file's job or kernel; "-" is standard input.
+
+    Raises InputError, JobError.
+    """
+    if path.endswith(".py"):
+        return python_ptx(path)
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
@@ -43,6 +48,14 @@ def read_ptx(path: str) -> str:
         return ptx_of_dump(text)
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def python_ptx(path: str) -> str:
+    """The PTX of the job or kernel of a Python file. Raises JobError."""
+    from ptxgen.job import Job, load_python
+
+    found = load_python(Path(path), 0)
+    return found.ptx if isinstance(found, Job) else found.text
 
 
 def is_file(word: str) -> bool:

@@ -51,7 +51,14 @@ CDType = Annotated[
         autocompletion=completion.types,
     ),
 ]
-PtxFile = Annotated[str, typer.Argument(metavar="FILE.ptx", help="PTX text; - is standard input.", show_default=False)]
+PtxFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE.ptx|FILE.py",
+        help="PTX text, or a Python file with a job or kernel; - is standard input.",
+        show_default=False,
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(

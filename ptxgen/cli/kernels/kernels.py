@@ -167,9 +167,12 @@ def build(
     dtype: DType = None,
     c_dtype: CDType = None,
 ) -> None:
-    """Plan and render a kernel: its PTX, which takes any problem size."""
+    """Plan and render a kernel: its PTX, which takes any problem size; or the PTX of a Python file's job."""
     from ptxgen.cli.common.files import write_output
 
+    if kernel.endswith(".py"):
+        _build_file(kernel, output, given=[*settings, *filter(None, (dtype, c_dtype))])
+        return
     plan = make_plan(kernel, settings, dtype, c_dtype)
     data = plan.text.encode()
     if output is None:
@@ -177,3 +180,17 @@ def build(
         return
     write_output(output, data)
     print(f"{output}: {plan.entry} for {plan.target}, {plan.text.count(chr(10))} lines, {len(data)} bytes")
+
+
+def _build_file(path: str, output: str | None, given: list[str]) -> None:
+    """Write the PTX of a Python file. Raises InputError, JobError."""
+    from ptxgen.cli.common.files import python_ptx, write_output
+
+    if given:
+        raise InputError(f"{path} has no options of ours to set: leave out {given[0]}")
+    text = python_ptx(path)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    write_output(output, text.encode())
+    print(f"{output}: {text.count(chr(10))} lines, {len(text.encode())} bytes")

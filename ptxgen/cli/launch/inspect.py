@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from ptxgen.device import Device
     from ptxgen.device.placed import Placed
     from ptxgen.emulator import Emulator
+    from ptxgen.emulator.load.source_lines import SourceLines
     from ptxgen.emulator.observers import Breakpoint, LineCounts, Provenance, State, Trace
 
-_AT = re.compile(r"(?:line:)?(\d+)(?:#(\d+))?(?:@(\d+))?$")
+_AT = re.compile(r"(?:line:)?(?:(?P<file>[^:#@]+):)?(\d+)(?:#(\d+))?(?:@(\d+))?$")
 _AT_FINDING = re.compile(r"finding(?::([\w-]+))?(?:#(\d+))?$")
 _TILE = re.compile(r"(\d+)x(\d+):(\w+?)(?::(none|32B|64B|128B|128B_atom_\w+))?$")
 SHOWN = "smem:NAME[/STAGE][=ROWSxCOLUMNS:TYPE[:SWIZZLE]], reg:%NAME, tmem:FIRST-LAST or mbarriers"
@@ -38,6 +39,9 @@ class Inspection:
     _trace: Trace | None = None
     _at: Breakpoint | None = None
     _history: Provenance | None = None
+    #: The file of an `--at FILE:LINE`, whose line is still that of the file.
+    _file: str = ""
+    _sources: SourceLines | None = None
 
     @classmethod
     def of(
@@ -81,6 +85,8 @@ class Inspection:
             made._trace = Trace(made.roles)
         if at is not None:
             made._at = _breakpoint(at)
+            found = _AT.match(at)
+            made._file = (found["file"] or "") if found is not None else ""
         return made
 
     def require_elements(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -93,16 +99,38 @@ class Inspection:
             array.address_of(index)
 
     def require_line(self, text: str) -> None:
-        """Raises InputError for an `--at` of a line where the PTX has no instruction, before anything runs."""
-        line = self._at.line if self._at is not None else None
-        if line is None:
+        """Find the line of the PTX that `--at FILE:LINE` names, and what source lines the PTX has.
+
+        Raises InputError for an `--at` of a line without an instruction, before anything runs.
+        """
+        if self._at is None and self._history is None:
             return
+        from ptxgen.emulator.load.source_lines import SourceLines
         from ptxgen.syntax import Instruction, parse
 
-        lines = [each.line for each in parse(text).statements() if isinstance(each, Instruction)]
-        if line not in lines:
+        module = parse(text)
+        sources = self._sources = SourceLines(module)
+        line = self._at.line if self._at is not None else None
+        if line is None or self._at is None:
+            return
+        lines = [each.line for each in module.statements() if isinstance(each, Instruction)]
+        if self._file:
+            wanted = f"{self._file}:{line}"
+            places = {each: sources.of(each).partition(", inlined at ")[0] for each in lines}
+            found = [each for each, place in places.items() if _is_place(wanted, place)]
+            if not found:
+                files = ", ".join(dict.fromkeys(filter(None, (place.split(":")[0] for place in places.values()))))
+                raise InputError(
+                    f"--at {wanted}: there is no instruction of this line; the PTX is of {files or 'no file'}"
+                )
+            self._at.line = found[0]
+        elif line not in lines:
             near = min(lines, key=lambda each: (each < line, abs(each - line)), default=0)
             raise InputError(f"--at line:{line}: there is no instruction; the nearest is in line {near}")
+
+    def _named(self, text: object) -> str:
+        """A text with the source lines of what it names."""
+        return self._sources.named(str(text)) if self._sources is not None else str(text)
 
     def observe(self, device: Device, roles: Mapping[int, str]) -> None:
         """Have the launches of an emulator observed; `roles` name warps of a CTA in the trace."""
@@ -143,7 +171,7 @@ class Inspection:
             print(f"trace: {self.trace}; open it in ui.perfetto.dev")
         if self._at is not None:
             state = self._at.state
-            print(state)
+            print(self._named(state))
             for each in self.shows or ["mbarriers"]:
                 try:
                     print(_shown(state, each))
@@ -155,9 +183,14 @@ class Inspection:
 
             why = Why(self._history, arrays)
             for each in self.whys:
-                print(why.explain(*parse_element(each, arrays)))
+                print(self._named(why.explain(*parse_element(each, arrays))))
         if refused:
             raise refused[0]
+
+
+def _is_place(wanted: str, place: str) -> bool:
+    """Whether a source line (`mma.j2:20`, `norm.cu:12:5`) is the one that is meant, in whatever folder."""
+    return f"/{wanted.rsplit('/', 1)[-1]}:" in f"/{place}:"
 
 
 def _breakpoint(at: str) -> Breakpoint:
@@ -165,14 +198,14 @@ def _breakpoint(at: str) -> Breakpoint:
     from ptxgen.emulator.observers import Breakpoint
 
     found = _AT.match(at)
-    if found is not None and int(found[2] or 1):
-        return Breakpoint(int(found[1]), int(found[2] or 1), warp=int(found[3]) if found[3] else None)
+    if found is not None and int(found[3] or 1):
+        return Breakpoint(int(found[2]), int(found[3] or 1), warp=int(found[4]) if found[4] else None)
     found = _AT_FINDING.match(at)
     if found is not None and int(found[2] or 1):
         return Breakpoint(finding=found[1] or "", hit=int(found[2] or 1))
     raise InputError(
         f"--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, or finding, finding:CODE or finding#HIT, "
-        f"not {at!r}"
+        f"not {at!r}; a line of the source is FILE:LINE, such as kernel.py:60"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -37,8 +37,8 @@ def check(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE.ptx|FOLDER...",
-            help="PTX text, folders (all .ptx files in them), or - for standard input.",
+            metavar="FILE.ptx|FILE.py|FOLDER...",
+            help="PTX text, Python files with a job or kernel, folders (all .ptx files in them), or - for standard input.",
             show_default=False,
         ),
     ],
@@ -256,9 +256,11 @@ def _print(found: Checked, text: str) -> None:
     from ptxgen.cli.common.terminal import output
 
     file = found.path
+    place = _places(file, text)
     with output() as out:
         for each in found.diagnostics:
-            head = Text(f"{file}:{each.line}:{each.column}: ")
+            source = place(each.line)
+            head = Text(f"{file}:{each.line}:{each.column}: {f'({source}) ' if source else ''}")
             head.append(each.severity, style="bold red" if each.severity == "error" else "bold yellow")
             head.append(f": {each.message} [{each.code}]")
             out.print(head, soft_wrap=True)
@@ -270,3 +272,13 @@ def _print(found: Checked, text: str) -> None:
         legal = f"legal for {found.target}"
         words = legal if not counts else counts if found.diagnostics else f"{legal}, {counts}"
         out.print(Text(f"{file}: {words}"), soft_wrap=True)
+
+
+def _places(file: str, text: str) -> Callable[[int], str]:
+    """Which line of a Python file appended a line of its PTX; nothing for other files."""
+    if not file.endswith(".py"):
+        return lambda line: ""
+    from ptxgen.emulator.load.source_lines import SourceLines
+    from ptxgen.syntax import parse
+
+    return SourceLines(parse(text)).of

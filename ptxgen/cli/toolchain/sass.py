@@ -36,8 +36,8 @@ def sass(
         list[str],
         typer.Argument(
             metavar="FILE | diff A B",
-            help="PTX, a cubin, an ELF file, a fatbin, a dump of cuobjdump, - for standard input, or a shipped kernel "
-            "with options: NAME[option=value,...].",
+            help="PTX, a cubin, an ELF file, a fatbin, a dump of cuobjdump, a Python file with a job, - for standard "
+            "input, or a shipped kernel with options: NAME[option=value,...].",
             show_default=False,
             autocompletion=completion.kernel_names,
         ),
@@ -349,6 +349,10 @@ def _given(word: str) -> Given:
     if word == "-":
         return Given("standard input", sys.stdin.buffer.read(), None)
     path = Path(word)
+    if word.endswith(".py"):
+        from ptxgen.cli.common.files import python_ptx
+
+        return Given(word, python_ptx(word).encode(), None)
     if path.is_file():
         try:
             return Given(word, path.read_bytes(), None)

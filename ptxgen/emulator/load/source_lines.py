@@ -104,11 +104,6 @@ class SourceLines:
     def located(self, finding: Finding) -> Finding:
         """A finding with the source lines of its instruction and of its accesses, in its texts too."""
         source = "" if finding.line is None else self.of(finding.line)
-
-        def named(match: re.Match[str]) -> str:
-            other = self.of(int(match[1]))
-            return f"{match[0]} ({other})" if other and other != source else match[0]
-
         made = replace(
             finding,
             source=source,
@@ -120,8 +115,17 @@ class SourceLines:
         )
         if finding.code == "assertion":  # whose message is the kernel's own
             return made
-        summary, rule, fix = (_LINE.sub(named, text) for text in (made.summary, made.rule, made.fix))
+        summary, rule, fix = (self.named(text, source) for text in (made.summary, made.rule, made.fix))
         return replace(made, summary=summary, rule=rule, fix=fix)
+
+    def named(self, text: str, but: str = "") -> str:
+        """A text whose `line 12` are followed by their source lines, that of the text's own subject excepted."""
+
+        def replaced(match: re.Match[str]) -> str:
+            source = self.of(int(match[1]))
+            return f"{match[0]} ({source})" if source and source != but else match[0]
+
+        return _LINE.sub(replaced, text)
 
     def _name(self, place: _Location) -> str:
         file, line, column = place

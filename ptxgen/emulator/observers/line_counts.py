@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
 from ptxgen.syntax import Instruction, Module
 
@@ -74,9 +75,10 @@ class LineCounts(Observer):
     def listing(self, module: Module | None = None) -> str:
         """The text with the counts of its lines: warp-instructions, and the part of the threads that executed them.
 
-        A line that no thread executed begins with `-`.
+        A line that no thread executed begins with `-`. Behind a `.loc` stands the file and line that it names.
         """
         module = self._of(module)
+        sources = SourceLines(module)
         counts = self.by_line(module)
         width = max((len(f"{count.warps:,}") for count in counts.values()), default=1)
         lines: list[str] = []
@@ -84,6 +86,8 @@ class LineCounts(Observer):
             count = counts.get(number)
             if count is None:
                 shown = ""
+                if text.lstrip().startswith(".loc ") and (source := sources.of(number)):
+                    text = f"{text}  // {source}"
             elif not count.threads:
                 shown = f"- {count.warps:>{width},}"
             else:

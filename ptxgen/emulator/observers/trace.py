@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.emulator.state.signals import Signal
@@ -65,6 +66,8 @@ class Trace(Observer):
 
     def __init__(self, roles: Mapping[int, str] | None = None) -> None:
         self.roles = dict(roles or {})
+        #: Lines of what the PTX was compiled from, by line of the PTX.
+        self._sources: SourceLines | None = None
         self._machine: MachineView | None = None
         #: Where the present launch begins, in blocks.
         self._start = 0
@@ -82,6 +85,7 @@ class Trace(Observer):
         if self._machine is not None:
             self._start += self._machine.timeline.now + 1
         self._machine, self._launches = machine, self._launches + 1
+        self._sources = SourceLines(program.kernel.module)
         self._flow_base = self._launches << 40
         for table in (self._warps, self._waiting, self._running, self._signals):
             table.clear()
@@ -107,7 +111,12 @@ class Trace(Observer):
             if last is not None and last.line == statement.line and last.end == now:
                 last.end = now + 1  # spins
                 continue
-            track.slices.append(_Slice(now, now + 1, f"{statement.opcode} (line {statement.line})", statement.line))
+            track.slices.append(_Slice(now, now + 1, self._named(statement.opcode, statement.line), statement.line))
+
+    def _named(self, what: str, line: int) -> str:
+        """What happens, with its line of the PTX, and that of the source where it is known."""
+        source = self._sources.of(line) if self._sources is not None else ""
+        return f"{what} (line {line}{f', {source}' if source else ''})"
 
     def mbarrier_polled(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
         self._waiting[warp] = f"phase {mbarrier.phase} of {mbarrier.name}"
@@ -149,7 +158,7 @@ class Trace(Observer):
             taken += 1
         track = self._track(group, _numbered(kind, taken))
         line = work.statement.line
-        made = _Slice(self._now(), None, f"{kind} (line {line})", line, [self._flow(work)])
+        made = _Slice(self._now(), None, self._named(kind, line), line, [self._flow(work)])
         track.slices.append(made)
         self._running[work.number] = track, made
         issuer = self._warp(work.warp).slices

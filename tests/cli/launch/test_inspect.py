@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,9 @@ def test_the_state_at_a_line(cli: Cli, mma_line: int) -> None:
     words = [word for each in shows for word in ("--show", each)]
     outcome = cli("run", KERNEL, *SIZES, "--schedule", "late", "--at", f"line:{mma_line}#2@5", *words)
     assert outcome.code == 0
-    shown = outcome.out[outcome.out.index(f"line {mma_line}, hit 2: tcgen05.mma") :]
+    found = re.search(rf"line {mma_line} \(\S+:\d+\), hit 2: tcgen05.mma", outcome.out)
+    assert found is not None, outcome.out
+    shown = outcome.out[found.start() :]
     assert "(warp 5, CTA (0, 0, 0))" in shown
     assert "ab_full[2]: phase 0 (parity 0), 0 of 1 arrivals pending, 49152 bytes outstanding" in shown
     assert "a stage 1 at " in shown

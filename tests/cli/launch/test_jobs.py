@@ -286,3 +286,49 @@ def test_explorations_that_make_no_sense(cli: Cli, words: tuple[str, ...], said:
     found = cli("run", ROWSUM, *words)
     assert found.code == 2
     assert said in found.err
+
+
+OWN = """\
+import numpy as np
+from ptxgen import Job
+from ptxgen.builder import KernelBuilder
+from ptxgen.instr import control, integer, memory
+
+k = KernelBuilder("twice", "sm_90a", threads=32)
+x, at, value = k.pointer("x"), k.reg("b64", "at"), k.reg("b32", "value")
+k(integer.mad_wide(at, k.special("tid.x"), 4, x, type="u32"))
+k(memory.ld(value, at, space="global", type="u32"))
+k(integer.add(value, value, value, type="u32"))
+k(memory.st(at, value, space="global", type="u32"))
+k(control.ret())
+job = Job(ptx=k.ptx(), inputs={}, outputs={"x": ((32,), np.uint32)}, arguments=["x"], grid=1, block=32,
+          reference=lambda inputs: {"x": np.full(32, 2 * 0xCDCDCDCD, np.uint64).astype(np.uint32)}, target="sm_90a")
+"""
+
+
+def test_commands_take_the_python_file_and_name_its_lines(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    built = cli("build", path)
+    assert built.code == 0
+    assert built.out.startswith(".version")
+    assert f'.file 1 "{path}"' in built.out
+    assert cli("build", path, "-o", tmp_path / "own.ptx").code == 0
+    assert (tmp_path / "own.ptx").read_text() == built.out
+    assert "leave out tile=1x1" in cli("build", path, "--set", "tile=1x1").err
+    assert cli("check", path).out == f"{path}: legal for sm_90a\n"
+    assert json.loads(cli("assemble", path, "--json").out)["ok"]
+    listing = cli("sass", path)
+    assert listing.code == 0
+    assert "(own.py:10)" in listing.out.replace(str(tmp_path) + "/", "")
+    assert cli("sass", "diff", path, tmp_path / "own.ptx").code == 0
+    stopped = cli("run", path, "--at", "own.py:11", "--show", "reg:%value", "--why", "x[3]", "--lines", "-")
+    assert stopped.code == 0, stopped.err
+    for words in (" (own.py:11), hit 1: st.global", "  // own.py:10", "st.global (line ", " (own.py:11), warp 0"):
+        assert words in stopped.out, words
+    missing = cli("run", path, "--at", "own.py:2")
+    assert missing.err == "error: --at own.py:2: there is no instruction of this line; the PTX is of own.py\n"
+    path.write_text(OWN.replace("k(memory.ld(", "k.text('ld.global.u33 %value, [%at];')  # k(memory.ld("))
+    wrong = cli("check", path)
+    assert wrong.code == 1
+    assert "(own.py:9) error" in wrong.out
