@@ -38,7 +38,7 @@ def check(
         list[str],
         typer.Argument(
             metavar="FILE.ptx|FILE.py|FOLDER...",
-            help="PTX text, Python files with a job or kernel, folders (all .ptx files in them), or - for standard input.",
+            help="PTX text, Python files with a job or kernel, folders (all .ptx files in them), - for standard input.",
             show_default=False,
         ),
     ],
