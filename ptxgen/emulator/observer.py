@@ -225,6 +225,13 @@ class Observer:
         neither it executes mbarrier.complete_tx.
         """
 
+    def mbarrier_counts_copies(
+        self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement, *, increments: bool
+    ) -> None:
+        """Lanes of a warp execute cp.async.mbarrier.arrive: with `increments` (no .noinc) they are about to raise the
+        pending count of this phase.
+        """
+
     def signal_promised(self, warp: int, mbarrier: MBarrier, signal: Signal) -> None:
         """A warp issues asynchronous work that will signal an mbarrier."""
 

@@ -208,6 +208,7 @@ def arrive_when_done(op: mbarrier.cp_async_arrive, binder: Binder, statement: sy
                 lanes = active[position] & (addresses[position] == at)
                 slot, offset = machine.clusters.locate(warp, int(at), op.space)
                 barrier = machine.mbarrier(slot, offset, warp, statement)
+                machine.events.mbarrier_counts_copies(warp, slot, barrier, statement, increments=not op.noinc)
                 if not op.noinc:
                     barrier.pending += int(lanes.sum())
                 _arrive_later(machine, warp, lanes, slot, barrier, statement)

@@ -4,6 +4,8 @@ A wait names its phase by a parity alone, so a phase must not complete while a w
 It is advice where the waiter does nothing else from then on, and another warp copies after the same wait: TileLang lets
 all warps of its producers wait for a free stage, which one thread fills.
 Arrivals of the lanes of a warp by one instruction belong to one phase: if a phase ends among them, the count is wrong.
+cp.async.mbarrier.arrive without .noinc raises the pending count of the present phase, which its asynchronous arrival
+lowers again (9.7.13.15.15). That comes in time only if another arrival of the phase comes after it.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ class _Rounds:
     #: The last arrival of each warp by an instruction in the present phase, and in the one before: interval, where.
     arrivals: dict[int, tuple[int, Statement]] = field(default_factory=dict)
     before: dict[int, tuple[int, Statement]] = field(default_factory=dict)
+    #: The last increment of each warp in the present phase that no arrival is known to come after: interval, where.
+    increments: dict[int, tuple[int, Statement]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class Phases(Observer):
             return
         rounds = self._rounds.setdefault(mbarrier, _Rounds())
         rounds.arrivers.add(warp)
+        self._holds_open(warp, rounds)
         first = self._arriving.setdefault(mbarrier, mbarrier.phase)
         if first != mbarrier.phase:
             self._report_split(warp, slot, mbarrier, first, statement)
@@ -147,7 +152,27 @@ class Phases(Observer):
         self._report_split(warp, slot, mbarrier, first, statement)
 
     def signal_promised(self, warp: int, mbarrier: MBarrier, signal: Signal) -> None:
-        self._rounds.setdefault(mbarrier, _Rounds()).arrivers.add(warp)
+        rounds = self._rounds.setdefault(mbarrier, _Rounds())
+        rounds.arrivers.add(warp)
+        self._holds_open(warp, rounds)
+
+    def mbarrier_counts_copies(
+        self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement, *, increments: bool
+    ) -> None:
+        """An increment must come after the phase before, and before the present one can complete."""
+        rounds = self._rounds.setdefault(mbarrier, _Rounds())
+        if not increments:
+            self._holds_open(warp, rounds)
+            return
+        if (arrival := self._unordered_before(warp, mbarrier, rounds.before)) is not None:
+            self._report_increment(warp, mbarrier, statement, *arrival, before=mbarrier.phase - 1)
+        rounds.increments[warp] = self._happens_before.clock(warp), statement
+
+    def _holds_open(self, warp: int, rounds: _Rounds) -> None:
+        """A warp arrives: the increments that happen before that come in time."""
+        for other, (clock, _) in list(rounds.increments.items()):
+            if other == warp or self._happens_before.has_observed(warp, other, clock):
+                del rounds.increments[other]
 
     def mbarrier_waited(
         self,
@@ -174,6 +199,10 @@ class Phases(Observer):
             return
         rounds.before, rounds.arrivals = rounds.arrivals, {}
         arrivers, rounds.arrivers = rounds.arrivers, set()
+        increments, rounds.increments = rounds.increments, {}
+        for warp, (_, statement) in increments.items():
+            other, (_, arrival) = next(iter(rounds.before.items()), (warp, (0, statement)))
+            self._report_increment(warp, mbarrier, statement, other, arrival)
         happens_before, clocks = self._happens_before, self._clocks.of(mbarrier)
         for warp, (phase, clock, statement) in rounds.waits.items():
             if phase != mbarrier.phase - 1 or phase < 0:
@@ -197,8 +226,15 @@ class Phases(Observer):
         self, warp: int, slot: int, mbarrier: MBarrier, before: dict[int, tuple[int, Statement]], statement: Statement
     ) -> None:
         """An arrival must come after all of the phase before: else it might have counted there."""
+        if (arrival := self._unordered_before(warp, mbarrier, before)) is not None:
+            self._report_early(warp, slot, mbarrier, *arrival, statement)
+
+    def _unordered_before(
+        self, warp: int, mbarrier: MBarrier, before: dict[int, tuple[int, Statement]]
+    ) -> tuple[int, Statement] | None:
+        """An arrival of the phase before, and its warp, that does not come before this point of a warp."""
         if self._relaxed or mbarrier.miscounted:
-            return
+            return None
         happens_before = self._happens_before
         for other, (clock, earlier) in before.items():
             if other == warp or happens_before.has_observed(warp, other, clock):
@@ -208,8 +244,40 @@ class Phases(Observer):
             member = other % happens_before.members
             if happens_before.before_mma(other, happens_before.observed[warp], member, clock):
                 continue
-            self._report_early(warp, slot, mbarrier, other, earlier, statement)
+            return other, earlier
+        return None
+
+    def _report_increment(
+        self,
+        warp: int,
+        mbarrier: MBarrier,
+        statement: Statement,
+        other: int,
+        earlier: Statement,
+        *,
+        before: int | None = None,
+    ) -> None:
+        """An increment is unordered with the end of a phase, of the one `before` or else of the present one."""
+        if mbarrier.miscounted or self._relaxed:
             return
+        mbarrier.miscounted = True
+        phase = mbarrier.phase if before is None else before
+        place = {"space": "shared", "address": mbarrier.address, "phase": phase}
+        increment = self._findings.access("arriver", statement, warp, **place)
+        arrival = self._findings.access("arriver", earlier, other, **place)
+        self._findings.report(
+            mbarriers.MBARRIER_SPLIT,
+            statement,
+            summary=f"phase {phase} of {mbarrier.name} can complete before {increment} raises its pending count: no "
+            f"arrival of the phase{'' if earlier is statement else f' ({arrival})'} is ordered after it",
+            rule="Without .noinc a cp.async.mbarrier.arrive adds one to the pending count of the present phase and "
+            "takes it off once the copies are done, so another arrival of the phase must come after it",
+            fix="a barrier between the cp.async.mbarrier.arrive of all threads and the mbarrier.arrive, an "
+            "mbarrier.arrive by every thread, or .noinc with an init count of all threads",
+            accesses=(increment, arrival),
+            cause=causes.of_miscounted(mbarrier.address),
+            after=frozenset([causes.refilled(mbarrier.address)]),
+        )
 
     def _report_early(
         self, warp: int, slot: int, mbarrier: MBarrier, other: int, earlier: Statement, statement: Statement

@@ -121,7 +121,8 @@ MBARRIER_SPLIT = _check(
     title="arrivals split over two phases",
     section="9.7.13.15.3",
     rule="The arrivals of the lanes of a warp by one instruction must count in one phase, and an arrival must be "
-    "ordered after those of the phase before.",
+    "ordered after those of the phase before. An arrival of the phase must come after the increment of each "
+    "cp.async.mbarrier.arrive without .noinc.",
     why="If a phase ends among the arrivals of one round, the count of mbarrier.init is too small: the phase completes "
     "before all threads have arrived, and each round moves further. A wait then passes early, or waits forever for the "
     "wrong parity. The same happens if a thread arrives again before it has waited.",
