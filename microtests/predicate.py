@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from microtests.harness.lanes import lanewise
-from microtests.harness.numbers import BF16, F16, FORMATS, Format, Number, decode, less
+from microtests.harness.numbers import BF16, F16, FORMATS, Format, Number, decode, less, signed
 from ptxgen.instr import predicate
 
 #: Comparisons whose result on ordered operands is that of another.
@@ -136,3 +136,17 @@ def slct_float(form: Any, a: int, b: int, c: int) -> int:
     """-0 counts as not negative, a NaN chooses b; .ftz makes a subnormal c a zero."""
     chosen = decode(c, FORMATS["f32"], form.ftz)
     return a if chosen.kind != "nan" and (chosen.is_zero or not chosen.negative) else b
+
+
+@lanewise(predicate.set_packed, every=3)
+def set_packed(form: Any, a: int, b: int) -> int:
+    """All ones in each element that compares, PTX ISA 9.4."""
+    width = 8 if form.type.endswith("x4") else 16
+    found = 0
+    for shift in range(0, 32, width):
+        left, right = (word >> shift & (1 << width) - 1 for word in (a, b))
+        if form.type.startswith("s"):
+            left, right = signed(left, width), signed(right, width)
+        if _compare(form.compare, left, right):
+            found |= (1 << width) - 1 << shift
+    return found

@@ -89,7 +89,14 @@ def test_every_code_has_a_row() -> None:
         map(inspect.getsource, (check, callables))
     )
     codes = {code for source in sources for code in re.findall(r'Problem\(\s*"([a-z-]+)"', source)}
-    warnings = {"address-width", "implied-modifier", "local-size", "old-ptxas", "overlooked-modifier", "repeated-modifier"}
+    warnings = {
+        "address-width",
+        "implied-modifier",
+        "local-size",
+        "old-ptxas",
+        "overlooked-modifier",
+        "repeated-modifier",
+    }
     assert codes - warnings - {"setmaxnreg-ignored"} <= {row.verdict for subject in SUBJECTS for row in rows(subject)}
     assert len(codes) > 25
 
