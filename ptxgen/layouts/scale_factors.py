@@ -48,15 +48,23 @@ def scale_cells(
         raise ValueError(f"a row has 1, 2, 3, 4, 6 or 8 scales from id 0 to 3, not {scales!r} from {scale_id!r}")
     if parts not in (1, 2) or rows % parts:
         raise ValueError(f"rows must split into 1 or 2 parts, not {rows!r} into {parts!r}")
-    row = np.arange(rows)[None, :, None]
+    found = placed_scales(np.arange(rows)[:, None], scale_id + np.arange(scales)[None, :], rows, parts)
+    full = (4 // parts, rows, scales)
+    return tuple(frozen(np.broadcast_to(each, full)) for each in found)  # type: ignore[return-value]
+
+
+def placed_scales(
+    row: NDArray[np.int64], place: NDArray[np.int64], rows: int, parts: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return (lane, column, byte) of the scale of a row at `place` along K, from the first scale's cell on.
+
+    `row` and `place` broadcast; a leading axis of the arrays counts the copies. `rows` and `parts` as in `scale_cells`.
+    """
     copy = np.arange(4 // parts)[:, None, None]
     inner = row % (rows // parts)
     lane = inner % WARP_LANES + WARP_LANES * (copy + 4 // parts * (row // (rows // parts)))
-    place = scale_id + np.arange(scales)[None, None, :]
     step = 4 * -(-rows // BLOCK_ROWS)
-    column = inner // WARP_LANES + step * (place // 4)
-    full = (4 // parts, rows, scales)
-    return tuple(frozen(np.broadcast_to(each, full)) for each in (lane, column, place % 4))  # type: ignore[return-value]
+    return lane, inner // WARP_LANES + step * (place // 4), place % 4
 
 
 @overload

@@ -1,7 +1,7 @@
 """Pictures of layouts: `draw("operand", ["mn", "64B"])` gives a Picture, which `svg` and `terminal` show.
 
-`kinds` holds what can be drawn; the modules `shared`, `tensor` and `threads` draw it from the address maps of
-`ptxgen.layouts`, so that a picture shows what the emulator does.
+`kinds` holds what can be drawn; `shared`, `tensor`, `threads`, `software`, `convolution` and `notation` draw it from
+the address maps of `ptxgen.layouts`, so that a picture shows what the emulator does. `points` answers for one element.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from collections.abc import Sequence
 
 from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.pictures import shared, tensor, threads  # noqa: F401  (they register their kinds)
+from ptxgen.pictures.convolution import im2col  # noqa: F401
 from ptxgen.pictures.kinds import KINDS, Kind
 from ptxgen.pictures.model import Picture, beside
+from ptxgen.pictures.notation import cute  # noqa: F401
+from ptxgen.pictures.software import pitch  # noqa: F401
 from ptxgen.pictures.svg import svg
 from ptxgen.pictures.terminal import text
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from ptxgen.descriptors.errors import DescriptorError, choices
 from ptxgen.pictures.model import Picture
+
+T = TypeVar("T")
 
 Number = int
 """A number in any base that Python reads."""
@@ -61,17 +64,16 @@ class Parameter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of picture."""
+@dataclass(frozen=True)
+class Declared:
+    """What is made from `name=value` words: the name of its kind, and its parameters."""
 
     name: str
-    make: Callable[..., Picture]
     summary: str
     parameters: tuple[Parameter, ...]
 
-    def draw(self, words: Sequence[str]) -> Picture:
-        """The picture of `name=value` words; a bare word is the value of the first parameter that can be it."""
+    def values(self, words: Sequence[str]) -> dict[str, Any]:
+        """The values of words by parameter; a bare word is the value of the first parameter that can be it."""
         values: dict[str, Any] = {}
         for word in words:
             name, equals, value = word.partition("=")
@@ -87,12 +89,7 @@ class Kind:
         for each in self.parameters:
             if each.name in values and each.when is not None:
                 self._require(each, each.when, values)
-        try:
-            return self.make(**values)
-        except DescriptorError:
-            raise
-        except ValueError as error:  # what the layout functions say of shapes that do not exist
-            raise DescriptorError(str(error)) from None
+        return values
 
     def _require(self, given: Parameter, when: When, values: dict[str, Any]) -> None:
         """DescriptorError if a parameter was given that has no meaning with the others."""
@@ -120,10 +117,45 @@ class Kind:
         for each in free:
             if not each.choices and each.type is not bool and word[:1].isdigit():
                 return each
+            if not each.choices and each.type is str and word[:1] in ("(", "S") and re.search("[(<]", word):
+                return each  # CuTe's notation
         raise DescriptorError(f"{self.name} takes no {word[:40]!r}; it has {self._names()}")
 
     def _names(self) -> str:
         return ", ".join(each.name for each in self.parameters)
+
+
+@dataclass(frozen=True)
+class Kind(Declared):
+    """One kind of picture."""
+
+    make: Callable[..., Picture]
+
+    def draw(self, words: Sequence[str]) -> Picture:
+        """The picture of `name=value` words."""
+        return made(self.make, self.values(words))
+
+
+def made(make: Callable[..., T], values: dict[str, Any]) -> T:
+    """What a function makes; ValueErrors of layout functions about shapes that do not exist become DescriptorErrors."""
+    try:
+        return make(**values)
+    except DescriptorError:
+        raise
+    except ValueError as error:
+        raise DescriptorError(str(error)) from None
+
+
+def declared(make: Callable[..., object]) -> tuple[str, tuple[Parameter, ...]]:
+    """The summary and the parameters of a function."""
+    hints = typing.get_type_hints(make, include_extras=True)
+    parameters = []
+    for each, known in inspect.signature(make).parameters.items():
+        inner, words, *when = get_args(hints[each])
+        words_of = tuple(get_args(inner)) if get_origin(inner) is Literal else ()
+        parameters.append(Parameter(each, str if words_of else inner, words_of, known.default, words, *when))
+    summary = inspect.getdoc(make) or ""
+    return summary.split("\n\n")[0].replace("\n", " "), tuple(parameters)
 
 
 KINDS: dict[str, Kind] = {}
@@ -133,14 +165,7 @@ def kind(name: str) -> Callable[[Callable[..., Picture]], Callable[..., Picture]
     """Register a function that makes a picture."""
 
     def register(make: Callable[..., Picture]) -> Callable[..., Picture]:
-        hints = typing.get_type_hints(make, include_extras=True)
-        parameters = []
-        for each, declared in inspect.signature(make).parameters.items():
-            inner, words, *when = get_args(hints[each])
-            words_of = tuple(get_args(inner)) if get_origin(inner) is Literal else ()
-            parameters.append(Parameter(each, str if words_of else inner, words_of, declared.default, words, *when))
-        summary = inspect.getdoc(make) or ""
-        KINDS[name] = Kind(name, make, summary.split("\n\n")[0].replace("\n", " "), tuple(parameters))
+        KINDS[name] = Kind(name, *declared(make), make)
         return make
 
     return register

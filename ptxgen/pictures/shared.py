@@ -24,6 +24,7 @@ from ptxgen.layouts.tma import row_pitch
 from ptxgen.pictures.kinds import Number, When, kind, limit
 from ptxgen.pictures.model import Axis, Cell, Legend, Panel, Picture
 from ptxgen.pictures.palette import NO_GROUP
+from ptxgen.pictures.spelling import notation
 
 CHUNK = 16
 _LINE = banks.LINE_BYTES
@@ -35,13 +36,13 @@ Color = Literal["auto", "core", "bank", "row", "chunk", "thread"]
 Touched = dict[tuple[int, int], list[int]]
 AccessName = Literal["", "matrix", "column", "row"]
 #: The accesses whose bytes can be chosen, and all of them.
-_READS, _ANY = When("access", ("column", "row")), When("access", ("matrix", "column", "row"))
+READS, ANY = When("access", ("column", "row")), When("access", ("matrix", "column", "row"))
 CopyWord = Literal["auto", "tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128"]
 
 
 @dataclass(frozen=True)
-class _Chunks:
-    """Chunks of 16 bytes of a matrix in lines: address [lines, chunks], and how a chunk is called."""
+class Chunks:
+    """Chunks of `size` bytes of a matrix in lines: address [lines, chunks], and how a chunk is called."""
 
     address: NDArray[np.int64]
     name: Callable[[int, int], str]
@@ -50,6 +51,7 @@ class _Chunks:
     chunk_name: str
     line_labels: tuple[str, ...]
     chunk_labels: tuple[str, ...]
+    size: int = CHUNK
 
 
 @kind("swizzle")
@@ -58,16 +60,16 @@ def swizzle(
     rows: Annotated[Number, "rows of the matrix, each as wide as the mode's row"] = 8,
     start: Annotated[Number, "shared-memory address of the first row"] = 0,
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
-    bytes: Annotated[Number, "bytes that a thread of the access reads", _READS] = 4,
-    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", _ANY] = 0,
+    bytes: Annotated[Number, "bytes that a thread of the access reads", READS] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", ANY] = 0,
 ) -> Picture:
     """Where each 16-byte chunk of a row goes, and in which banks it lies then."""
     found = SWIZZLES[mode]
     limit("rows", rows, 1, 256)
-    _check_start(start)
+    check_start(start)
     row_bytes = max(found.row_bytes, CHUNK)
     line = start + np.arange(rows)[:, None] * row_bytes + np.arange(row_bytes // CHUNK)[None, :] * CHUNK
-    chunks = _Chunks(
+    chunks = Chunks(
         address=found.apply(line),
         name=lambda r, c: f"r{r} c{c}",
         detail=lambda r, c: f"row {r}, chunk {c} (bytes {16 * c}-{16 * c + 15})",
@@ -86,7 +88,7 @@ def swizzle(
         if found.width
         else "addresses stay as they are"
     )
-    return _picture(
+    return picture_of(
         f"Swizzle {mode}",
         subtitle,
         chunks,
@@ -94,7 +96,7 @@ def swizzle(
         access=access,
         width=bytes,
         at=at,
-        notes=(),
+        notes=tuple(notation(np.arange(rows * row_bytes).reshape(rows, row_bytes), 8, mode)),
         data={"address": chunks.address.tolist(), "axes": ["row", "chunk"]},
     )
 
@@ -109,8 +111,8 @@ def operand(
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
     color: Annotated[Color, "what colors show; auto: core matrices"] = "auto",
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 lines × 16 bytes), column, row"] = "",
-    bytes: Annotated[Number, "bytes that a thread of the access reads", _READS] = 4,
-    at: Annotated[Number, "byte of the line (access matrix, column) or line (access row)", _ANY] = 0,
+    bytes: Annotated[Number, "bytes that a thread of the access reads", READS] = 4,
+    at: Annotated[Number, "byte of the line (access matrix, column) or line (access row)", ANY] = 0,
 ) -> Picture:
     """A tile of A or B as wgmma and tcgen05.mma read it: canonical layout, core matrices, addresses, descriptor."""
     bits = DTYPES[type].bits
@@ -122,16 +124,18 @@ def operand(
     k = k or (across if major == "k" else along)
     tile = OperandTile(element_bits=bits, major=major, swizzle=swizzle, rows=rows, k=k)
     limit("bytes of the tile", tile.bytes, 1, 65536)
-    _check_start(start)
+    check_start(start)
     address = tile.addresses(start)
     chunks = _operand_chunks(address, major, bits)
     descriptor = tile.smem_descriptor(start)
+    unswizzled = SWIZZLES[swizzle].apply(tile.addresses(0))
     notes = [
         f"tcgen05 descriptor {descriptor.encode():#018x}: LBO {tile.leading_byte_offset}, SBO {tile.stride_byte_offset}"
         + ("" if swizzle == "128B_atom_32B" else f"; wgmma {tile.wgmma_descriptor(start).encode():#018x}"),
         _steps(tile),
+        *notation(unswizzled, bits, swizzle),
     ]
-    return _picture(
+    return picture_of(
         f"{major.upper()}-major {type}, swizzle {swizzle}",
         f"{rows} rows (M or N) × {k} of K, {tile.bytes} bytes",
         chunks,
@@ -165,7 +169,7 @@ def descriptor(
     address = operand_addresses(known, major, rows, k * bits // max(bits, 8), max(bits, 8))
     address = np.repeat(address, max(bits, 8) // bits, axis=1)
     chunks = _operand_chunks(address, major, bits)
-    return _picture(
+    return picture_of(
         f"{'tcgen05' if smem else 'wgmma'} descriptor {value:#018x}",
         f"{major.upper()}-major {type}, swizzle {known.swizzle}: {rows} rows × {k} of K; start "
         f"{known.start_address:#x}, LBO {known.leading_byte_offset}, SBO {known.stride_byte_offset}",
@@ -189,22 +193,32 @@ def tma(
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
     color: Annotated[Color, "what colors show; auto: rows of the box"] = "auto",
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
-    bytes: Annotated[Number, "bytes that a thread of the access reads", _READS] = 4,
-    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", _ANY] = 0,
+    bytes: Annotated[Number, "bytes that a thread of the access reads", READS] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", ANY] = 0,
 ) -> Picture:
     """A tile as cp.async.bulk.tensor writes it to shared memory."""
     bits = DTYPES[type].bits
-    words = box.lower().replace("×", "x").split("x")
-    sizes = tuple(int(each) if each.isdecimal() else 0 for each in words)
-    if not 1 <= len(sizes) <= 5 or any(not 1 <= each <= 256 for each in sizes):
-        raise DescriptorError(f"box must be 1 to 5 sizes from 1 to 256 such as 64x8, not {box[:40]!r}")
+    sizes, moves = box_of(box, bits, swizzle)
+    title = f"TMA box {_by(sizes)} of {type}, swizzle {swizzle}"
+    return _rows(title, moves, bits, start, color=color, access=access, width=bytes, at=at)
+
+
+def sizes_of(name: str, word: str, most: int) -> tuple[int, ...]:
+    """The numbers of a word such as 64x8, each from 1 to `most`, one to five of them. Raises DescriptorError."""
+    sizes = tuple(int(each) if each.isdecimal() else 0 for each in word.lower().replace("×", "x").split("x"))
+    if not 1 <= len(sizes) <= 5 or any(not 1 <= each <= most for each in sizes):
+        raise DescriptorError(f"{name} must be 1 to 5 sizes from 1 to {most} such as 64x8, not {word[:40]!r}")
+    return sizes
+
+
+def box_of(box: str, bits: int, swizzle: str) -> tuple[tuple[int, ...], Transfer]:
+    """The extents of a box, innermost first, and the copy that moves it. Raises DescriptorError and ValueError."""
+    sizes = sizes_of("box", box, 256)
     if sizes[0] * bits % 8:
         raise DescriptorError(f"box must have whole bytes in a row, not {sizes[0]} elements of {bits} bits")
-    title = f"TMA box {_by(sizes)} of {type}, swizzle {swizzle}"
     inner = sizes[0] * bits // 8
     row_pitch((inner,), 1, swizzle)  # what a row must be
-    moves = Transfer(sizes[1:], inner, inner, swizzle)
-    return _rows(title, moves, bits, start, color=color, access=access, width=bytes, at=at)
+    return sizes, Transfer(sizes[1:], inner, inner, swizzle)
 
 
 @kind("tensormap")
@@ -215,11 +229,11 @@ def tensormap(
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
     color: Annotated[Color, "what colors show; auto: rows of the box"] = "auto",
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
-    bytes: Annotated[Number, "bytes that a thread of the access reads", _READS] = 4,
-    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", _ANY] = 0,
+    bytes: Annotated[Number, "bytes that a thread of the access reads", READS] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)", ANY] = 0,
 ) -> Picture:
     """What a load through this tensormap writes to shared memory: its box, or its column of pixels."""
-    found = TensorMap.decode(_map_bytes(map))
+    found = TensorMap.decode(map_bytes(map))
     moves = transfer(found, None if mode == "auto" else mode, halo)
     notes = tuple(f"warning: {text}" for text in found.warnings())
     if moves.packed:
@@ -245,7 +259,7 @@ def _by(sizes: Sequence[int]) -> str:
     return "×".join(map(str, sizes))
 
 
-def _map_bytes(word: str) -> bytes:
+def map_bytes(word: str) -> bytes:
     """128 bytes from hex digits or a file."""
     digits = re.sub(r"[\s_]|^0x", "", word)
     if re.fullmatch("[0-9a-fA-F]{256}", digits):
@@ -270,7 +284,7 @@ def _rows(
 ) -> Picture:
     """The picture of a copy's rows: elements of `bits` in memory."""
     limit("bytes of the box", moves.rows * moves.row_bytes, 1, 32768)
-    _check_start(start)
+    check_start(start)
     offsets = moves.offsets(start)
     kept = moves.moved * CHUNK // moves.row_bytes  # bytes of each 16 that are moved
     per_chunk = kept * 8 // bits
@@ -282,7 +296,7 @@ def _rows(
             row //= size
         return ".".join(reversed(found)) or "0"
 
-    chunks = _Chunks(
+    chunks = Chunks(
         address=offsets[:, ::kept] // CHUNK * CHUNK,
         name=lambda r, c: f"r{outer(r)} c{c * per_chunk}",
         detail=lambda r, c: f"row {outer(r)} of the box, elements {c * per_chunk}-{(c + 1) * per_chunk - 1}",
@@ -295,7 +309,7 @@ def _rows(
         notes = (f"the last {CHUNK - kept} of each 16 bytes stay as they are, and are not counted", *notes)
     if moves.swizzle.endswith(FLIP):
         notes = ("the halves of 16 bytes are exchanged where address bit 7 is set", *notes)
-    return _picture(
+    return picture_of(
         title,
         f"{moves.moved} bytes a row, innermost first; {moves.bytes} bytes transferred to {start:#x} (expect_tx)",
         chunks,
@@ -308,12 +322,12 @@ def _rows(
     )
 
 
-def _operand_chunks(address: NDArray[np.int64], major: str, bits: int) -> _Chunks:
+def _operand_chunks(address: NDArray[np.int64], major: str, bits: int) -> Chunks:
     """The 16-byte chunks of a tile: along K in each row, or along MN for each k."""
     per_chunk = CHUNK * 8 // bits
     lines = address if major == "k" else address.T
     inner, line = ("k", "m") if major == "k" else ("m", "k")
-    return _Chunks(
+    return Chunks(
         address=lines[:, ::per_chunk],
         name=lambda r, c: f"{line}{r} {inner}{c * per_chunk}",
         detail=lambda r, c: f"{line} {r}, {inner} {c * per_chunk}-{(c + 1) * per_chunk - 1}",
@@ -324,10 +338,10 @@ def _operand_chunks(address: NDArray[np.int64], major: str, bits: int) -> _Chunk
     )
 
 
-def _picture(
+def picture_of(
     title: str,
     subtitle: str,
-    chunks: _Chunks,
+    chunks: Chunks,
     *,
     color: str,
     access: str,
@@ -346,7 +360,8 @@ def _picture(
             f"{chunks.address[r, c]:#x}",
             group(r, c),
             (r, c) in touched and color != "thread",
-            f"{chunks.detail(r, c)} at {chunks.address[r, c]:#x}, banks {_bank_range(int(chunks.address[r, c]))}",
+            f"{chunks.detail(r, c)} at {chunks.address[r, c]:#x}, "
+            f"{_bank_range(int(chunks.address[r, c]), chunks.size)}",
         )
         for r, c in np.ndindex(chunks.address.shape)
     }
@@ -367,28 +382,29 @@ def _picture(
     )
 
 
-def _memory(chunks: _Chunks, cells: dict[tuple[int, int], Cell], found: banks.Access | None) -> Panel:
+def _memory(chunks: Chunks, cells: dict[tuple[int, int], Cell], found: banks.Access | None) -> Panel:
     """Shared memory, a line of 128 bytes a row, of the lines in which something lies."""
     placed = {
         int(chunks.address[where]): Cell(chunks.name(*where), cell.group, cell.marked, cell.detail)
         for where, cell in cells.items()
     }
     lines = sorted({address // _LINE for address in placed})
+    each, across = chunks.size // banks.BANK_BYTES, _LINE // chunks.size
     footer = ()
     if found is not None:
-        loads = [max(found.load[4 * c : 4 * c + 4]) for c in range(8)]
+        loads = [max(found.load[each * c : each * c + each]) for c in range(across)]
         footer = tuple(f"{load}" if load else "-" for load in loads)
     return Panel(
         "Shared memory: what lies in each line of 128 bytes",
         Axis("addr", tuple(f"{line * _LINE:#x}" for line in lines)),
-        Axis("banks", tuple(f"{4 * c}-{4 * c + 3}" for c in range(8))),
-        tuple(tuple(placed.get(line * _LINE + c * CHUNK) for c in range(8)) for line in lines),
+        Axis("banks", tuple(f"{each * c}-{each * c + each - 1}" if each > 1 else f"{c}" for c in range(across))),
+        tuple(tuple(placed.get(line * _LINE + c * chunks.size) for c in range(across)) for line in lines),
         "words" if footer else "",
         footer,
     )
 
 
-def _grouping(chunks: _Chunks, color: str, core_lines: int, touched: Touched) -> Callable[[int, int], int]:
+def _grouping(chunks: Chunks, color: str, core_lines: int, touched: Touched) -> Callable[[int, int], int]:
     across = chunks.address.shape[1]
     order = {where: index for index, where in enumerate(touched)}
     return {
@@ -400,7 +416,7 @@ def _grouping(chunks: _Chunks, color: str, core_lines: int, touched: Touched) ->
     }[color]
 
 
-def _legend(chunks: _Chunks, color: str, core_lines: int, touched: Touched) -> Legend:
+def _legend(chunks: Chunks, color: str, core_lines: int, touched: Touched) -> Legend:
     lines, across = chunks.address.shape
     if color == "bank":
         return Legend("banks", tuple((g, f"{4 * g}-{4 * g + 3}") for g in range(8)))
@@ -423,7 +439,7 @@ def _legend(chunks: _Chunks, color: str, core_lines: int, touched: Touched) -> L
     return Legend(f"{core} from", tuple(firsts))
 
 
-def _access(chunks: _Chunks, name: str, width: int, at: int) -> tuple[Touched, banks.Access | None, tuple[str, ...]]:
+def _access(chunks: Chunks, name: str, width: int, at: int) -> tuple[Touched, banks.Access | None, tuple[str, ...]]:
     """The chunks that an access touches, its cycles, and both in words."""
     if not name:
         return {}, None, ()
@@ -438,18 +454,20 @@ def _access(chunks: _Chunks, name: str, width: int, at: int) -> tuple[Touched, b
         limit("at", at, 0, lines - 1)
         if width not in (1, 2, 4, 8, 16):
             raise DescriptorError(f"width must be 1, 2, 4, 8 or 16 bytes, not {width}")
-        threads = [(at, i * width) for i in range(min(32, across * CHUNK // width))]
+        threads = [(at, i * width) for i in range(min(32, across * chunks.size // width))]
         words = f"{len(threads)} threads read {width} bytes each along row {at}"
     if width not in (1, 2, 4, 8, 16):
         raise DescriptorError(f"width must be 1, 2, 4, 8 or 16 bytes, not {width}")
     if name != "row":
-        limit("at", at, 0, across * CHUNK - width)
+        limit("at", at, 0, across * chunks.size - width)
         if at % width:
             raise DescriptorError(f"at must be a multiple of the {width} bytes that a thread reads, not {at}")
     touched: Touched = {}
     for thread, (r, byte) in enumerate(threads):
-        touched.setdefault((r, byte // CHUNK), []).append(thread)
-    found = banks.access([int(chunks.address[r, byte // CHUNK]) + byte % CHUNK for r, byte in threads], width)
+        touched.setdefault((r, byte // chunks.size), []).append(thread)
+    found = banks.access(
+        [int(chunks.address[r, byte // chunks.size]) + byte % chunks.size for r, byte in threads], width
+    )
     cycles = f"{found.wavefronts} wavefront{'s' if found.wavefronts > 1 else ''}"
     if found.conflicts:
         verdict = f"conflict: {words}: {cycles} where {found.ideal} would do, {found.ways} words in the worst bank"
@@ -458,9 +476,10 @@ def _access(chunks: _Chunks, name: str, width: int, at: int) -> tuple[Touched, b
     return touched, found, (verdict,)
 
 
-def _bank_range(address: int) -> str:
+def _bank_range(address: int, size: int) -> str:
     first = banks.bank(address)
-    return f"{first}-{first + 3}"
+    last = first + size // banks.BANK_BYTES - 1
+    return f"banks {first}-{last}" if last > first else f"bank {first}"
 
 
 def _group(tile: OperandTile) -> int:
@@ -478,7 +497,7 @@ def _steps(tile: OperandTile) -> str:
     return f"an instruction takes {step} of K; the next ones start at {moves}{more} bytes"
 
 
-def _check_start(start: int) -> None:
+def check_start(start: int) -> None:
     limit("start", start, 0, (1 << 18) - 1)
     if start % CHUNK:
         raise DescriptorError(f"start must be a multiple of 16, not {start:#x}")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen.layouts.fragments import (
+    WARP_ROWS,
     Fragment,
+    MatrixShape,
     a_fragment,
     accumulator_fragment,
     b_fragment,
     load_fragment,
+    metadata_places,
     regrouped,
+    scale_places,
     store_fragment,
     wgmma_a_fragment,
     wgmma_accumulator_fragment,
@@ -22,83 +28,184 @@ from ptxgen.pictures.model import Axis, Cell, Legend, Panel, Picture
 
 _MOST = 8192
 
-Of = Literal["wgmma-d", "wgmma-a", "mma-a", "mma-b", "mma-d", "ldmatrix", "stmatrix"]
+Of = Literal[
+    "wgmma-d", "wgmma-a", "mma-a", "mma-b", "mma-d", "ldmatrix", "stmatrix", "mma-metadata", "wgmma-metadata",
+    "mma-scale-a", "mma-scale-b",
+]  # fmt: skip
+Shape = Literal["m8n8", "m8n16", "m16n16", "m16n8"]
+Bits = Literal["auto", "1", "4", "8", "16", "32", "64"]
 
-_MOVED, _MULTIPLIED = When("of", ("ldmatrix", "stmatrix")), When("of", ("mma-a", "mma-b"))
+MOVED = When("of", ("ldmatrix", "stmatrix"))
+METADATA = When("of", ("mma-metadata", "wgmma-metadata"))
+SCALED = When("of", ("mma-scale-a", "mma-scale-b"))
+K_OF = When("of", ("mma-a", "mma-b", *METADATA.values))
 _AXES = {
     "wgmma-d": ("m", "n"),
     "mma-d": ("m", "n"),
     "mma-b": ("k", "n"),
     "ldmatrix": ("address", "element"),
     "stmatrix": ("address", "element"),
+    "mma-metadata": ("m", "chunk of K"),
+    "wgmma-metadata": ("m", "chunk of K"),
+    "mma-scale-a": ("m", "scale"),
+    "mma-scale-b": ("n", "scale"),
 }
+
+
+@dataclass(frozen=True)
+class Held:
+    """A matrix in registers: arrays of one shape with row, column, thread, register and lowest bit of each element.
+
+    `bits` is the width of an element, `axes` what rows and columns are, `threads` and `registers` how many there are.
+    """
+
+    title: str
+    axes: tuple[str, str]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    thread: NDArray[np.int64]
+    register: NDArray[np.int64]
+    bit: NDArray[np.int64]
+    bits: int
+    threads: int
+    registers: int
 
 
 @kind("fragment")
 def fragment(
     of: Annotated[Of, "the instruction and its operand"] = "wgmma-d",
-    bits: Annotated[
-        Literal["auto", "1", "4", "8", "16", "32", "64"],
-        "of an element; auto: 32 for d, 8 for matrices of 8-bit elements, else 16",
-    ] = "auto",
+    bits: Annotated[Bits, "of an element; auto: 32 for d, 8 for matrices of 8-bit elements, else 16"] = "auto",
     m: Annotated[Number, "rows, of mma-a and mma-d", When("of", ("mma-a", "mma-d"))] = 16,
     n: Annotated[Number, "columns of D (wgmma-d; mma has 8)", When("of", ("wgmma-d",))] = 16,
-    k: Annotated[Number, "K of mma-a and mma-b; 0: what four registers of A hold", _MULTIPLIED] = 0,
-    shape: Annotated[Literal["m8n8", "m8n16", "m16n16", "m16n8"], "of ldmatrix and stmatrix", _MOVED] = "m8n8",
-    num: Annotated[Number, "matrices of ldmatrix and stmatrix", _MOVED] = 1,
-    trans: Annotated[bool, ".trans", _MOVED] = False,
+    k: Annotated[Number, "K of mma-a, mma-b and metadata; 0: four registers of A, 64 bytes of a sparse A", K_OF] = 0,
+    shape: Annotated[Shape, "of ldmatrix and stmatrix", MOVED] = "m8n8",
+    num: Annotated[Number, "matrices of ldmatrix and stmatrix", MOVED] = 1,
+    trans: Annotated[bool, ".trans", MOVED] = False,
+    selector: Annotated[Number, "the sparsity selector", METADATA] = 0,
+    scales: Annotated[Literal["1", "2", "4"], "scales a row: .scale_vec", SCALED] = "1",
+    byte_id: Annotated[Number, "of the scales", SCALED] = 0,
+    thread_id: Annotated[Number, "of the scales", SCALED] = 0,
     color: Annotated[Literal["thread", "register", "warp"], "what colors show"] = "thread",
 ) -> Picture:
     """A fragment of wgmma, mma.sync, ldmatrix or stmatrix: the matrix, and who holds each element."""
-    natural = 32 if of in ("wgmma-d", "mma-d") else 8 if of in _MOVED.values and shape != "m8n8" else 16
-    size = int(bits) if bits != "auto" else natural
-    k = k or 256 // size
-    limit("m", m, 8, 16)
-    limit("n", n, 8, 256)
-    limit("k", k, 1, 512)
     limit("num", num, 1, 4)
-    found, title = _fragment(of, size, m, n, k, shape, num, trans)
-    row, column = found
-    rows, columns = int(row.max()) + 1, int(column.max()) + 1
+    found = held(of, bits, m, n, k, shape, num, trans, selector, scales, byte_id, thread_id)
+    rows, columns = int(found.row.max()) + 1, int(found.column.max()) + 1
     limit("elements of the picture", rows * columns, 1, _MOST)
-    single = row.shape[2] == 1
+    per = 32 // found.bits if found.bits < 32 else 1
     cells: list[list[Cell | None]] = [[None] * columns for _ in range(rows)]
-    for t, r, e in np.ndindex(row.shape):
-        name = f"t{t} r{r}" + ("" if single else f".{e}")
+    for place in np.ndindex(found.row.shape):
+        t, r, bit = int(found.thread[place]), int(found.register[place]), int(found.bit[place])
+        name = f"t{t} b{bit}" if of in (*METADATA.values, *SCALED.values) else f"t{t} r{r}"
+        if per > 1 and name.endswith(f" r{r}"):
+            name += f".{bit // found.bits}"
         group = {"thread": t // 4 % 8, "register": r % 16, "warp": t // 32}[color]
-        cells[row[t, r, e]][column[t, r, e]] = Cell(name, int(group))
-    along, across = _AXES.get(of, ("m", "k"))
+        cells[found.row[place]][found.column[place]] = Cell(name, group)
     panel = Panel(
         "The matrix: who holds each element",
-        Axis(along, tuple(map(str, range(rows)))),
-        Axis(across, tuple(map(str, range(columns)))),
+        Axis(found.axes[0], tuple(map(str, range(rows)))),
+        Axis(found.axes[1], tuple(map(str, range(columns)))),
         tuple(map(tuple, cells)),
     )
     legend = {
         "thread": tuple((g, f"t{4 * g}-{4 * g + 3}") for g in range(8)),
-        "register": tuple((g, f"r{g}") for g in range(min(row.shape[1], 16))),
-        "warp": tuple((g, f"warp {g}") for g in range(row.shape[0] // 32)),
+        "register": tuple((g, f"r{g}") for g in range(min(found.registers, 16))),
+        "warp": tuple((g, f"warp {g}") for g in range(found.threads // 32)),
     }[color]
     name = {"thread": "threads of a warp", "register": "registers", "warp": "warps"}[color]
-    holds = f"{row.shape[2]} element{'' if single else 's'} of {size} bits in one"
-    threads = f"{row.shape[0]} threads, {row.shape[1]} registers each, {holds}"
-    notes: tuple[str, ...] = ()
-    if along == "address":
-        notes = ("row r is the 16 bytes at the address that thread r gives",)
-    elif row.shape[0] == 128:
-        notes = ("warp w of the warpgroup holds rows 16w to 16w + 15",)
-    within = "" if single else ", then the element from the low bits up"
     return Picture(
-        title,
-        f"t: thread, r: register{within}; {threads}",
+        found.title,
+        _subtitle(found, of, per),
         (panel,),
         (Legend(name, legend),),
-        notes,
-        {"axes": ["thread", "register", "element"], "row": row.tolist(), "column": column.tolist()},
+        _notes(found, of),
+        _data(found, of),
     )
 
 
-def _fragment(of: str, bits: int, m: int, n: int, k: int, shape: str, num: int, trans: bool) -> tuple[Fragment, str]:
+def _subtitle(found: Held, of: str, per: int) -> str:
+    if of in (*METADATA.values, *SCALED.values):
+        return f"t: thread, b: lowest bit of {found.bits} in its register; threads that are not named are ignored"
+    within = "" if per == 1 else ", then the element from the low bits up"
+    holds = f"{per} element{'' if per == 1 else 's'} of {found.bits} bits in one"
+    return f"t: thread, r: register{within}; {found.threads} threads, {found.registers} registers each, {holds}"
+
+
+def _notes(found: Held, of: str) -> tuple[str, ...]:
+    if of in MOVED.values:
+        return ("row r is the 16 bytes at the address that thread r gives",)
+    if of in METADATA.values:
+        return ("a chunk is 4 elements of K (2 of 32 bits, 8 of 4 bits), half of them stored",)
+    if found.threads == 128:
+        return ("warp w of the warpgroup holds rows 16w to 16w + 15",)
+    return ()
+
+
+def _data(found: Held, of: str) -> dict[str, list[str] | list[int]]:
+    """The map for JSON: by thread, register and element; by row and column where registers are partly unused."""
+    if of in (*METADATA.values, *SCALED.values):
+        return {"axes": ["row", "column"], "thread": found.thread.tolist(), "bit": found.bit.tolist()}
+    return {"axes": ["thread", "register", "element"], "row": found.row.tolist(), "column": found.column.tolist()}
+
+
+def held(
+    of: Of,
+    bits: Bits,
+    m: int,
+    n: int,
+    k: int,
+    shape: MatrixShape,
+    num: int,
+    trans: bool,
+    selector: int,
+    scales: str,
+    byte_id: int,
+    thread_id: int,
+) -> Held:
+    """The matrix that an operand is, and who holds its elements. Raises ValueError for what does not exist."""
+    natural = 32 if of in ("wgmma-d", "mma-d") else 8 if of in MOVED.values and shape != "m8n8" else 16
+    size = int(bits) if bits != "auto" else natural
+    limit("m", m, 8, 16)
+    limit("n", n, 8, 256)
+    limit("k", k, 0, 512)
+    if of in SCALED.values:
+        if bits != "auto":
+            raise ValueError(f"scales have 8 bits: bits must be auto, not {bits}")
+        operand: Literal["a", "b"] = "a" if of == "mma-scale-a" else "b"
+        thread, byte = scale_places(operand, int(scales), byte_id, thread_id)
+        title = f"Scale factors of {operand.upper()} of mma.sync, {scales}X, byte-id {byte_id}, thread-id {thread_id}"
+        return _by_place(title, _AXES[of], thread, 8 * byte, 8, 32)
+    if of in METADATA.values:
+        rows = 64 if of == "wgmma-metadata" else WARP_ROWS
+        k = k or 512 // size
+        thread, bit = metadata_places(k, size, selector, rows)
+        name = of.removesuffix("-metadata")
+        title = f"Metadata of {name}.sp, {rows}×{k} elements of {size} bits, selector {selector}"
+        return _by_place(title, _AXES[of], thread, bit, 4, 2 * rows)
+    k = k or 256 // size
+    (row, column), title = _fragment(of, size, m, n, k, shape, num, trans)
+    threads, registers, _ = row.shape
+    t, r, e = _indexes(row.shape)
+    axes = _AXES.get(of, ("m", "k"))
+    return Held(title, axes, row, column, t, r, e * size, size, threads, registers)
+
+
+def _indexes(shape: tuple[int, ...]) -> list[NDArray[np.int64]]:
+    """The index of each element along each axis."""
+    return [np.asarray(each, np.int64) for each in np.indices(shape)]
+
+
+def _by_place(
+    title: str, axes: tuple[str, str], thread: NDArray[np.int64], bit: NDArray[np.int64], bits: int, threads: int
+) -> Held:
+    """A matrix whose elements lie in one register of some threads: arrays [rows, columns]."""
+    row, column = _indexes(thread.shape)
+    return Held(title, axes, row, column, thread, np.zeros_like(thread), bit, bits, threads, 1)
+
+
+def _fragment(
+    of: str, bits: int, m: int, n: int, k: int, shape: MatrixShape, num: int, trans: bool
+) -> tuple[Fragment, str]:
     match of:
         case "wgmma-d":
             return wgmma_accumulator_fragment(n, bits), f"D of wgmma, 64×{n}, {bits} bits"
@@ -111,9 +218,9 @@ def _fragment(of: str, bits: int, m: int, n: int, k: int, shape: str, num: int, 
         case "mma-d":
             return accumulator_fragment(m, 8, bits), f"C and D of mma.sync, {m}×8, {bits} bits"
         case "ldmatrix":
-            made = load_fragment(shape, num, trans)  # type: ignore[arg-type]
+            made = load_fragment(shape, num, trans)
         case _:
-            made = store_fragment(shape, num, trans)  # type: ignore[arg-type]
+            made = store_fragment(shape, num, trans)
     title = f"{of}.{shape}.x{num}{'.trans' if trans else ''}"
     if shape != "m8n8" and bits != 8:
         raise ValueError(f"{of}.{shape} has elements of 8 bits in registers, not of {bits}")

@@ -25,6 +25,10 @@ VALUES: dict[str, list[Any]] = {
     "rows": [8, 16, 32, 64, 128, 256], "start": [0, 1152], "bytes": [4, 8], "at": [0, 8], "k": [0, 32, 64],
     "m": [8, 16, 32, 64, 128, 256], "n": [8, 16, 64], "cta_group": [1, 2], "num": [1, 2, 4], "half": [0, 8, 16],
     "selector": [0, 1], "lanes": [16, 32, 64], "id": [0, 1, 2], "parts": [1, 2], "halo": [0, 3],
+    "byte_id": [0, 1, 2], "bits": [8, 32], "thread_id": [0, 1], "pitch": [0, 132, 144], "width": [4, 8],
+    "swizzle": ["none", "64B"], "layout": ["(8,64):(64,1)", "(4,8)"], "size": ["5x4", "6x6"],
+    "lower": ["0", "-1x-1"], "upper": ["0", "-1x-1"],
+    "offset": ["0", "1x2"], "stride": ["1", "2x2"], "pixels": [8, 16],
     "value": [0x4000404000010000, 0x4000404000010040], "box": ["64x8", "32x16"], "map": [MAP, COLUMN],
 }  # fmt: skip
 
@@ -94,7 +98,8 @@ def held(picture: Picture) -> dict[tuple[int, int], int]:
     return counts
 
 
-OF = next(each for each in KINDS["fragment"].parameters if each.name == "of").choices
+#: Operands whose elements fill their registers.
+OF = ("wgmma-d", "wgmma-a", "mma-a", "mma-b", "mma-d", "ldmatrix", "stmatrix")
 BITS = (1, 4, 8, 16, 32, 64)
 
 
