@@ -1,0 +1,136 @@
+"""What a point query reads: a table with a row for each element; columns are indexes, addresses, threads, registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.descriptors.errors import DescriptorError
+from ptxgen.layouts.banks import BANK_BYTES, BANKS
+from ptxgen.pictures.kinds import Declared, declared, made
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Map:
+    """A layout as a table. `at` names the columns that `at=` gives, `columns` are arrays of any shapes that broadcast.
+
+    `title` says which layout this is. `bits` is the width of an element where a column `bit` has its lowest bit.
+    `notes` are what holds for every row, such as the formula.
+    """
+
+    title: str
+    at: tuple[str, ...]
+    columns: Mapping[str, Numbers]
+    bits: int = 0
+    notes: tuple[str, ...] = ()
+
+    def rows(self) -> dict[str, Numbers]:
+        """The columns at full length."""
+        whole = np.broadcast_arrays(*self.columns.values())
+        return {name: np.asarray(each).ravel() for name, each in zip(self.columns, whole, strict=True)}
+
+
+@dataclass(frozen=True)
+class Located(Declared):
+    """One kind of layout that can be asked. `make` takes `needs`, the index that is asked for, and its parameters."""
+
+    make: Callable[..., Map]
+    names: tuple[str, ...]
+
+
+MAPS: dict[str, Located] = {}
+
+
+def points(name: str, *names: str) -> Callable[[Callable[..., Map]], Callable[..., Map]]:
+    """Register a function that makes a map. `names` are the columns that queries may give; `needs` is no parameter."""
+
+    def register(make: Callable[..., Map]) -> Callable[..., Map]:
+        summary, parameters = declared(make)
+        kept = tuple(each for each in parameters if each.name != "needs")
+        MAPS[name] = Located(name, summary, kept, make, names)
+        return make
+
+    return register
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows that a query has found; `given` are the columns that it named."""
+
+    map: Map
+    given: tuple[str, ...]
+    rows: tuple[dict[str, int], ...]
+
+    def lines(self) -> list[str]:
+        """One line for each row: what was asked, then what it is."""
+        return [self._line(row) for row in self.rows]
+
+    def _line(self, row: Mapping[str, int]) -> str:
+        asked = ", ".join(_words(name, row[name], self.map.bits) for name in self.given)
+        rest = ", ".join(_words(name, number, self.map.bits) for name, number in row.items() if name not in self.given)
+        return f"{asked}: {rest}"
+
+
+def _words(name: str, number: int, bits: int) -> str:
+    if name == "bit":
+        return f"bit {number}" if bits == 1 else f"bits {number}-{number + bits - 1}"
+    return f"{name} {number:#x}" if name.endswith("address") else f"{name} {number}"
+
+
+def answer(kind: str, words: Sequence[str] = (), at: Sequence[int] | None = None, **given: int) -> Answer:
+    """The rows of a layout in which columns have these values, with the map that they are of. Raises DescriptorError.
+
+    `kind` and `words` are those of `ptxgen layout`, `at` the index of an element, such as (row, column).
+    """
+    if kind not in MAPS:
+        raise DescriptorError(f"there is no layout {kind[:40]!r} to ask (known: {', '.join(MAPS)})")
+    located = MAPS[kind]
+    values = located.values(words)
+    values["needs"] = tuple(at or ())
+    found = made(located.make, values)
+    if at is not None:
+        if len(at) != len(found.at):
+            raise DescriptorError(f"at of {kind} must be {','.join(found.at).upper()}, not {len(at)} numbers")
+        given = dict(zip(found.at, at, strict=True)) | given
+    if not given:
+        raise DescriptorError(f"a query needs at={','.join(found.at).upper()}, or one of {', '.join(found.columns)}")
+    rows = found.rows()
+    for name in given:
+        if name not in rows:
+            raise DescriptorError(f"{kind} has no {name!r} to ask for; it has {', '.join(rows)}")
+    chosen = np.ones(len(next(iter(rows.values()))), np.bool_)
+    for name, number in given.items():
+        _require(found, name, number, rows[name])
+        chosen &= rows[name] == number
+    if not chosen.any():
+        words_of = ", ".join(f"{name} {number}" for name, number in given.items())
+        raise DescriptorError(f"{found.title} has nothing at {words_of}")
+    order = np.flatnonzero(chosen)
+    made_rows = [{name: int(each[index]) for name, each in rows.items()} for index in order]
+    return Answer(found, tuple(given), tuple({tuple(row.values()): row for row in made_rows}.values()))
+
+
+def _require(found: Map, name: str, number: int, column: Numbers) -> None:
+    low, high = int(column.min()), int(column.max())
+    if not low <= number <= high:
+        raise DescriptorError(f"{name} must be {low} to {high} in {found.title}, not {number}")
+
+
+def locate(kind: str, words: Sequence[str] = (), at: Sequence[int] | None = None, **given: int) -> list[dict[str, int]]:
+    """The places of an element, or the elements at a place, one dictionary each. Raises DescriptorError.
+
+    - `kind`, `words`: the layout, as `ptxgen layout` takes it: "ld", ["16x256b", "num=2"].
+    - `at`: the index of an element, such as (row, column).
+    - `given`: columns of the answer instead: thread=7, register=2, or address=0x440.
+    """
+    return list(answer(kind, words, at, **given).rows)
+
+
+def bank(address: Numbers) -> Numbers:
+    """The shared-memory banks of byte addresses."""
+    return address // BANK_BYTES % BANKS

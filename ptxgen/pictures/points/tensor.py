@@ -1,0 +1,218 @@
+"""Maps of tensor memory: accumulators, A, registers of tcgen05.ld and st, tcgen05.cp, metadata, scale factors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+
+from ptxgen.descriptors.errors import DescriptorError
+from ptxgen.layouts.scale_factors import BLOCK_SCALES, blocked_offset, placed_scales
+from ptxgen.layouts.tmem import (
+    COPY_SHAPES,
+    MAX_REPEAT,
+    LoadShape,
+    accumulator_cells,
+    accumulator_layout,
+    copy_lanes,
+    load_cells,
+    metadata_cells,
+    operand_lanes,
+    operand_place,
+    packed_cells,
+)
+from ptxgen.pictures.kinds import Number, limit
+from ptxgen.pictures.points.model import Map, Numbers, points
+from ptxgen.pictures.tensor import Shape
+
+
+def _address(lane: Numbers, column: Numbers) -> Numbers:
+    return lane << 16 | column
+
+
+@points("accumulator", "row", "n", "lane", "column", "cta")
+def accumulator(
+    needs: tuple[int, ...] = (),
+    m: Annotated[Number, "M of the instruction, of the pair with cta_group 2"] = 128,
+    n: Annotated[Number, "N of the instruction"] = 128,
+    cta_group: Annotated[Number, "1, or 2 for a pair of CTAs"] = 1,
+    ws: Annotated[bool, "of tcgen05.mma.ws"] = False,
+    sparse: Annotated[bool, "sparse A"] = False,
+) -> Map:
+    """Where element (row, n) of D lies: CTA of the pair, lane, column."""
+    limit("n", n, 8, 256)
+    limit("cta_group", cta_group, 1, 2)
+    lane, column = accumulator_cells(m, n, cta_group=cta_group, ws=ws, sparse=sparse)
+    cta = np.arange(cta_group)[:, None, None]
+    row = np.arange(lane.shape[0])[None, :, None] + cta * lane.shape[0]
+    columns = {"row": row, "n": np.arange(n), "cta": cta, "lane": lane[None], "column": column[None]}
+    letter = accumulator_layout(m, cta_group=cta_group, ws=ws, sparse=sparse)
+    return Map(
+        f"D of M {m}, N {n}, layout {letter}",
+        ("row", "n"),
+        {**columns, "address": _address(lane, column)[None]},
+        notes=("lane, column and address (lane << 16 | column) are relative to the address of D",),
+    )
+
+
+@points("ld", "thread", "register", "lane", "column")
+def load(
+    needs: tuple[int, ...] = (),
+    shape: Annotated[Shape, "the shape of tcgen05.ld or st"] = "32x32b",
+    num: Annotated[Number, "repetitions: .xN; 0: as many as the column needs"] = 0,
+    pack: Annotated[bool, ".pack::16b or .unpack::16b"] = False,
+    half: Annotated[Number, "16x32bx2: columns to its second half; 0: next to the first"] = 0,
+) -> Map:
+    """Which thread and register of tcgen05.ld or st has a cell (lane, column)."""
+    found: LoadShape = shape
+    limit("num", num, 0, 128)
+    wanted = needs[1] if len(needs) > 1 else 0
+    grows = num == 0
+    cells = packed_cells if pack else load_cells
+
+    def repeated(count: int) -> tuple[Numbers, Numbers]:
+        return cells(found, count, (half or count * (2 if pack else 1)) if shape == "16x32bx2" else half)
+
+    while not num or (grows and num < MAX_REPEAT[shape] and repeated(num)[1].max() < wanted):
+        num = 2 * num or 1
+    lane, column = repeated(num)
+    if not pack:
+        lane, column = lane[..., None], column[..., None]
+    columns = {
+        "thread": np.arange(32)[:, None, None],
+        "register": np.arange(lane.shape[1])[None, :, None],
+        "bit": np.arange(lane.shape[2]) * (16 if pack else 0),
+        "lane": lane,
+        "column": column,
+    }
+    return Map(
+        f"tcgen05.ld and st .{shape}.x{num}{' with packing' if pack else ''}",
+        ("lane", "column"),
+        columns,
+        16 if pack else 32,
+        ("lane and column are relative to the address; threads are those of the warp",),
+    )
+
+
+@points("a", "row", "k", "lane", "column", "copy")
+def a_operand(
+    needs: tuple[int, ...] = (),
+    m: Annotated[Number, "M of the instruction, of the pair with cta_group 2"] = 128,
+    bits: Annotated[Literal["16", "8", "32", "4"], "bits that an element fills (8 for 6 bits too)"] = "16",
+    cta_group: Annotated[Number, "1, or 2 for a pair of CTAs"] = 1,
+    ws: Annotated[bool, "of tcgen05.mma.ws"] = False,
+    sparse: Annotated[bool, "sparse A: the elements that are stored"] = False,
+) -> Map:
+    """Where element (row, k) of A lies in tensor memory: lane, column, bits; once for each part of N."""
+    limit("cta_group", cta_group, 1, 2)
+    size = int(bits)
+    lanes = operand_lanes(m, cta_group=cta_group, ws=ws, sparse=sparse)
+    places = np.array([operand_place(k, size) for k in range(256 // size)])
+    columns = {
+        "row": np.arange(lanes.shape[1])[None, :, None],
+        "k": np.arange(len(places)),
+        "copy": np.arange(len(lanes))[:, None, None],
+        "lane": lanes[:, :, None],
+        "column": places[:, 0],
+        "bit": places[:, 1],
+    }
+    return Map(f"A in tensor memory, M {m}, {bits} bits", ("row", "k"), columns, size)
+
+
+@points("metadata", "row", "chunk", "lane", "column", "copy")
+def metadata(
+    needs: tuple[int, ...] = (),
+    kind: Annotated[Literal["f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4"], "the .kind"] = "f16",
+    m: Annotated[Number, "M of the instruction, of the pair with cta_group 2"] = 128,
+    selector: Annotated[Number, "the sparsity selector"] = 0,
+    cta_group: Annotated[Number, "1, or 2 for a pair of CTAs"] = 1,
+) -> Map:
+    """Where the 4 bits of metadata of a row's chunk of K lie in tensor memory."""
+    limit("cta_group", cta_group, 1, 2)
+    lane, column, bit = metadata_cells(kind, m, selector=selector, cta_group=cta_group)
+    columns = {
+        "row": np.arange(lane.shape[1])[None, :, None],
+        "chunk": np.arange(lane.shape[2]),
+        "copy": np.arange(len(lane))[:, None, None],
+        "lane": lane,
+        "column": column,
+        "bit": bit,
+    }
+    return Map(f"metadata of kind::{kind}, M {m}, selector {selector}", ("row", "chunk"), columns, 4)
+
+
+@points("cp", "row", "byte", "lane", "column", "copy")
+def copy(
+    needs: tuple[int, ...] = (),
+    shape: Annotated[Literal["32x128b", "64x128b", "128x128b", "128x256b", "4x256b"], "of tcgen05.cp"] = "32x128b",
+    multicast: Annotated[
+        Literal["auto", "none", "warpx4", "warpx2::02_13", "warpx2::01_23"], "auto: what the shape needs"
+    ] = "auto",
+) -> Map:
+    """Where tcgen05.cp puts a byte of a row of its source: lane, column, bits; once for each copy."""
+    needed = {"32x128b": "warpx4", "64x128b": "warpx2::02_13"}.get(shape)
+    chosen = needed if multicast == "auto" else None if multicast == "none" else multicast
+    lanes = copy_lanes(shape, chosen)
+    byte = np.arange(COPY_SHAPES[shape][1] // 8)
+    columns = {
+        "row": np.arange(lanes.shape[1])[None, :, None],
+        "byte": byte,
+        "copy": np.arange(len(lanes))[:, None, None],
+        "lane": lanes[:, :, None],
+        "column": byte // 4,
+        "bit": byte % 4 * 8,
+    }
+    return Map(f"tcgen05.cp.{shape}{'.' + chosen if chosen else ''}", ("row", "byte"), columns, 8)
+
+
+#: Elements of K that share a scale, and scales of a row in one dense MMA.
+FORMATS = {"nvfp4": (16, 4), "mxfp4": (32, 2), "mxfp8": (32, 1)}
+
+
+@points("scales", "row", "scale", "lane", "column", "global_offset", "shared_offset")
+def scales(
+    needs: tuple[int, ...] = (),
+    type: Annotated[Literal["nvfp4", "mxfp4", "mxfp8"], "the format: elements of a scale, scales of one MMA"] = "nvfp4",
+    rows: Annotated[Number, "rows of A or columns of B of a CTA; 0: 128, or as many as at needs"] = 0,
+    parts: Annotated[Number, "2: SFB of a pair of CTAs at M 128"] = 1,
+    along: Annotated[Number, "scales along K of the matrix in global memory; 0: as many as at needs"] = 0,
+    stage: Annotated[Number, "scales along K of a tile in shared memory; 0: as along"] = 0,
+) -> Map:
+    """Where scale (row, scale along K) lies: its byte in global, shared and tensor memory."""
+    row_needed, scale_needed = needs if len(needs) == 2 else (0, 0)
+    rows = rows or max(128, -(-(row_needed + 1) // 128) * 128)
+    along = along or max(BLOCK_SCALES, -(-(scale_needed + 1) // BLOCK_SCALES) * BLOCK_SCALES)
+    stage = stage or along
+    limit("rows", rows, 8, 65536)
+    limit("along", along, 1, 4096)
+    limit("stage", stage, 1, along)
+    limit("parts", parts, 1, 2)
+    if rows % 8:
+        raise DescriptorError(f"rows must be a multiple of 8, not {rows}")
+    block, per_mma = FORMATS[type]
+    row, scale = np.arange(rows)[:, None], np.arange(along)[None, :]
+    if needs and 0 <= row_needed < rows and 0 <= scale_needed < along:  # only that one: a matrix may be large
+        row, scale = np.array([[row_needed]]), np.array([[scale_needed]])
+    inside = scale % stage
+    lane, column, byte = placed_scales(row, inside, rows, parts)
+    columns = {
+        "row": row[None],
+        "scale": scale[None],
+        "global_offset": blocked_offset(row, scale, along)[None],
+        "shared_offset": blocked_offset(row, inside, stage)[None],
+        "lane": lane,
+        "column": column,
+        "byte": byte,
+        "address": _address(lane, column),
+        "first_k": scale[None] * block,
+    }
+    return Map(
+        f"scale factors of {type}: {rows} rows, {along} along K",
+        ("row", "scale"),
+        columns,
+        notes=(
+            "offset in a block of 128 rows and 4 scales: (row % 32) * 16 + (row % 128 / 32) * 4 + scale % 4; blocks of "
+            "512 bytes follow each other along K first",
+            f"a scale is for {block} elements of K, an MMA takes {per_mma}; lane and column: from the address on",
+        ),
+    )
