@@ -113,10 +113,11 @@ reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, 
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m bench.reading --record
 
-docs: $(DEVELOPMENT) ## Regenerate the generated parts of docs/: coverage, facts, checks, pictures
+docs: $(DEVELOPMENT) ## Regenerate the generated parts of docs/: coverage, facts, checks, concepts, pictures
 	sed -n 's/^`ptxgen \(layout .*\)`$$/\1/p' docs/layouts.md | xargs -L 1 $(BIN)/ptxgen
 	$(BIN)/ptxgen explain facts --markdown > docs/facts.md
 	$(BIN)/ptxgen explain checks --markdown > docs/checks.md
+	$(BIN)/ptxgen explain concepts --markdown > docs/concepts.md
 	$(BIN)/python -m tools.check_table
 	$(BIN)/python -m tools.rung_table
 	$(BIN)/python -m tools.plan_table

@@ -98,6 +98,7 @@ def test_the_wheel_has_the_data(wheel: Path) -> None:
         "ptxgen/microtested.json",
         "ptxgen/instr/model/certified.json",
         "ptxgen/emulator/arithmetic/interpolator.csv",
+        "ptxgen/concepts/mbarriers.toml",
     } <= names
     data = {f"ptxgen/{path.relative_to(ROOT)}" for path in (ROOT / "kernels").rglob("*") if path.is_file()}
     assert {"ptxgen/kernels/blackwell/ladder.toml", "ptxgen/kernels/blocks/mma.j2"} <= data

@@ -95,14 +95,16 @@ def targets(incomplete: str) -> list[str]:
 def subjects(incomplete: str) -> list[tuple[str, str]]:
     """What `explain` explains: formats, codes of findings, and opcodes up to the next dot."""
     from ptxgen.cli.reference.explain import FORMATS
+    from ptxgen.concepts import concepts
     from ptxgen.emulator.checks.registry import CHECKS
     from ptxgen.instr import load_all
     from ptxgen.instr.model.form import REGISTRY
 
     load_all()
-    found = {"facts": "what no manual states", "checks": "all codes of findings"}
+    found = {"facts": "what no manual states", "checks": "all codes of findings", "concepts": "all concepts"}
     found |= dict.fromkeys(FORMATS, "the bits of a descriptor")
     found |= {check.code: check.title for check in CHECKS.values()}
+    found |= dict.fromkeys(concepts(), "concept")
     dots = incomplete.count(".")
     for forms in REGISTRY.values():
         for form in forms:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ptxgen.cli.errors import OK, InputError, nearest
+from ptxgen.cli.reference.concepts import add_links
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.registry import Check
@@ -102,6 +103,7 @@ def _show(check: Check) -> None:
         table.add_row("example", Text(check.example))
         if check.explains:
             table.add_row("leads to", Text(", ".join(check.explains)))
+        add_links(table, "checks", check.code)
         out.print(Padding(table, (0, 0, 0, 2)))
 
 

@@ -15,7 +15,17 @@ import typer
 from ptxgen.cli.common import completion
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
 from ptxgen.cli.reference.checks import explain_checks
-from ptxgen.cli.reference.find import add_python, evidence, search, show_guesses, show_search
+from ptxgen.cli.reference.concepts import add_links, explain_concepts
+from ptxgen.cli.reference.find import (
+    add_python,
+    concept_of,
+    evidence,
+    search,
+    show_concept,
+    show_guesses,
+    show_search,
+    suggested,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,11 +53,12 @@ def explain(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[INSTRUCTION|CODE|FORMAT|facts|checks]",
-            help="An instruction, in quotes, with or without operands, or the beginning of its opcode; a number, which "
-            "is tried as each descriptor; or a format, with its VALUE: smem (tcgen05 matrix descriptor), wgmma "
-            "(its matrix descriptor), idesc (tcgen05.mma instruction descriptor), zero-mask (of tcgen05.mma.ws) or "
-            "tensormap; or the facts that no manual states; or the CODE of a finding; or all checks.",
+            metavar="[INSTRUCTION|CONCEPT|CODE|FORMAT|facts|checks|concepts]",
+            help="An instruction, in quotes, with or without operands, or the beginning of its opcode; a concept, such "
+            "as SBO, parity or 'scale factors'; a number, which is tried as each descriptor; or a format, with its "
+            "VALUE: smem (tcgen05 matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction "
+            "descriptor), zero-mask (of tcgen05.mma.ws) or tensormap; or the facts that no manual states; or the CODE "
+            "of a finding; or all checks or concepts.",
             show_default=False,
             autocompletion=completion.subjects,
         ),
@@ -57,7 +68,7 @@ def explain(
         typer.Argument(
             metavar="[VALUE|FILE]",
             help="A number such as 0x4000404000010000, or a file of its bytes; for tensormap 256 hex digits or a file "
-            "of 128 bytes; for facts a word to look for.",
+            "of 128 bytes; for facts, checks and concepts a word to look for.",
             show_default=False,
         ),
     ] = None,
@@ -86,9 +97,11 @@ def explain(
     ] = "",
     m: Annotated[int | None, typer.Option("--m", metavar="32|64|128", help="zero-mask: M.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="facts, checks: print the page of docs/.")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="facts, checks, concepts: print the page of docs/.")
+    ] = False,
 ) -> int:
-    """Explain an instruction (its parts, where it is legal, who issues it), a descriptor, or the code of a finding."""
+    """Explain an instruction (its parts, where it is legal, who issues it), a concept, a descriptor, or a finding."""
     for given in (what, value, *(diff or ())):
         if given and re.match(r"-[^\d]", given):
             raise InputError(f"no such option: {given} (see 'ptxgen explain --help')")
@@ -106,17 +119,23 @@ def explain(
         return _facts(value or "", as_json, as_markdown)
     if what == "checks" and diff is None:
         return explain_checks(value or "", as_json, as_markdown)
+    if what == "concepts" and diff is None:
+        return explain_concepts(value or "", as_json, as_markdown)
     if as_markdown:
-        raise InputError("--markdown is for facts and checks")
+        raise InputError("--markdown is for facts, checks and concepts")
     if diff is not None:
         if value is not None:
             raise InputError(f"--diff takes two values and at most a FORMAT before them, not {value!r} too")
         return _diff(what, diff, given_options, as_json)
     if what is None:
-        raise InputError("explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')")
+        raise InputError(
+            "explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')"
+        )
     if value is None and (what not in FORMATS or what in _OPCODES):
         if not what.strip():
-            raise InputError("explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts; this is empty")
+            raise InputError("explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts; this is empty")
+        if (concept := concept_of(what)) is not None:
+            return show_concept(concept, what, as_json)
         _question_code(what)
         return explain_checks(what, as_json, False) if _is_check(what) else _instruction(what, as_json)
     if value is None:
@@ -276,16 +295,19 @@ def _facts(word: str, as_json: bool, as_markdown: bool) -> int:
             table.add_row(each.evidence.kind, each.evidence.source)
             if each.silicon is not None:
                 table.add_row("Blackwell", each.silicon or "no public record; make blackwell tests it")
+            add_links(table, "facts", each.name)
             out.print(Padding(table, (0, 0, 0, 2)))
     return OK
 
 
 def _question_code(what: str) -> None:
     """Raises InputError for a misspelt code of a check: words with hyphens, as no instruction has."""
+    from ptxgen import concepts
     from ptxgen.emulator.checks.registry import CHECKS
 
     if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", what) and not _is_check(what):
-        raise InputError(f"no check is called {what!r}{nearest(what, CHECKS)}; 'ptxgen explain checks' lists all")
+        near = nearest(what, [*CHECKS, *concepts.concepts()])
+        raise InputError(f"no check is called {what!r}{near}; 'ptxgen explain checks' lists all")
 
 
 def _is_check(word: str) -> bool:
@@ -305,6 +327,8 @@ def _instruction(text: str, as_json: bool) -> int:
         return show_guesses(text.strip(), number, as_json)
     if (forms := search(text)) is not None:
         return show_search(forms, as_json)
+    if (near := suggested(text)) is not None:
+        raise InputError(near)
     try:
         found = explanations(text)
     except PtxSyntaxError as error:
@@ -355,6 +379,7 @@ def _show(found: Explanation, out: Console) -> None:
     for target, text in _sass(found).items():
         table.add_row(f"SASS {target}", text)
     add_python(table, found)
+    add_links(table, "instructions", found.text.split()[0].rstrip(";"))
     out.print(Padding(table, (0, 0, 0, 2)))
 
 

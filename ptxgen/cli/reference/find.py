@@ -1,5 +1,8 @@
-"""What `ptxgen explain` shows besides an instruction's parts: forms by the beginning of an opcode, descriptors by their
-value alone, the Python call of a form, and what vouches for it."""
+"""What `ptxgen explain` shows besides an instruction's parts.
+
+Forms by the beginning of an opcode, concepts, descriptors by their value alone, the Python call of a form, and what
+vouches for it.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ptxgen.cli.errors import OK, WRONG
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
+    from ptxgen.concepts import Concept
     from ptxgen.descriptors.reading import Reading
     from ptxgen.instr.model.explain import Explanation
     from ptxgen.instr.model.find import Found, Search
@@ -37,12 +42,58 @@ def search(text: str) -> Search | None:
     return None if whole or misspelt else found or None
 
 
+def concept_of(text: str) -> Concept | None:
+    """The concept that is called so; None for a whole legal opcode, which is explained itself, and for check codes."""
+    from ptxgen import concepts
+    from ptxgen.emulator.checks.registry import CHECKS
+    from ptxgen.instr.model.recognize import candidates
+
+    found = concepts.find(text)
+    return None if found is None or text in CHECKS or candidates(text.strip().rstrip(";")) else found
+
+
+def show_concept(concept: Concept, text: str, as_json: bool) -> int:
+    """A concept, and the instructions that begin with its name."""
+    from ptxgen.cli.common.terminal import output
+    from ptxgen.cli.reference.concepts import show
+
+    word = text.strip()
+    forms = search(word)
+    begun = forms is not None and not forms.meant and any(each.opcode.startswith(word) for each in forms)
+    if as_json:
+        made = [each.as_dict() for each in forms] if forms is not None and begun else []
+        print(json.dumps({"text": text, "meant": "", "concept": concept.as_dict(), "forms": made}, indent=2))
+        return OK
+    with output() as out:
+        show(concept, out)
+        if forms is not None and begun:
+            out.print()
+            _show_forms(forms, out)
+    return OK
+
+
+def suggested(text: str) -> str | None:
+    """What to say of a word that is neither an instruction nor a concept, but spelled like a concept; else None."""
+    import difflib
+
+    from ptxgen import concepts
+    from ptxgen.instr.model.recognize import candidates
+
+    word = concepts.normalized(text)
+    if re.search(r"[@{\[;,%]", text) or candidates(text.strip()):
+        return None
+    close = [concepts.find(each) for each in difflib.get_close_matches(word, concepts.names(), n=3, cutoff=0.75)]
+    names = list(dict.fromkeys(each.name for each in close if each is not None))
+    return f"PTX has no {text.strip()}; did you mean the concept {' or '.join(names)}?" if names else None
+
+
 def show_search(found: Search, as_json: bool) -> int:
     """The forms in groups by opcode, one line each; the opcode itself with what it lacks, and two legal spellings."""
-    from rich.padding import Padding
     from rich.text import Text
 
-    from ptxgen.cli.common.terminal import grid, output
+    from ptxgen import concepts
+    from ptxgen.cli.common.terminal import output
+    from ptxgen.cli.reference.concepts import link
 
     if as_json:
         print(
@@ -54,27 +105,38 @@ def show_search(found: Search, as_json: bool) -> int:
     with output() as out:
         if found.meant:
             out.print(Text(f"PTX has no {found.text}; did you mean {found.meant}?", style="bold yellow"))
-        for index, (opcode, forms) in enumerate(found.groups()):
-            if index:
-                out.print()
-            out.print(Text(opcode, style="bold"), soft_wrap=True)
-            for each in _asked(found, opcode, forms):
-                for line in _lacking(each, whole=not out.is_terminal):
-                    out.print(line, soft_wrap=out.is_terminal)
-            room = out.width - max(len(each.key) for each in forms) - 4
-            if room < _LEAST_ROOM:  # names and summaries below each other
-                for each in forms:
-                    out.print(Text(f"  {each.key}", style="cyan"), soft_wrap=True)
-                    out.print(Padding(Text(_cut(each.summary, 2 * out.width)), (0, 0, 0, 4)))
-                continue
-            table = grid("cyan", "")
-            for each in forms:
-                # For a file or a pipe nothing is left out.
-                table.add_row(f"  {each.key}", Text(_cut(each.summary, room) if out.is_terminal else each.summary))
-            out.print(table)
-        out.print()
-        out.print(Text("ptxgen explain OPCODE.WITH.MODIFIERS explains one; help(ptxgen.instr.FAMILY.NAME) in Python"))
+        _show_forms(found, out)
+        if words := link(concepts.about("instructions", found.meant or found.text.strip().rstrip(".;"))):
+            out.print(Text(f"concepts: {words}"))
     return WRONG if found.meant else OK
+
+
+def _show_forms(found: Search, out: Console) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from ptxgen.cli.common.terminal import grid
+
+    for index, (opcode, forms) in enumerate(found.groups()):
+        if index:
+            out.print()
+        out.print(Text(opcode, style="bold"), soft_wrap=True)
+        for each in _asked(found, opcode, forms):
+            for line in _lacking(each, whole=not out.is_terminal):
+                out.print(line, soft_wrap=out.is_terminal)
+        room = out.width - max(len(each.key) for each in forms) - 4
+        if room < _LEAST_ROOM:  # names and summaries below each other
+            for each in forms:
+                out.print(Text(f"  {each.key}", style="cyan"), soft_wrap=True)
+                out.print(Padding(Text(_cut(each.summary, 2 * out.width)), (0, 0, 0, 4)))
+            continue
+        table = grid("cyan", "")
+        for each in forms:
+            # For a file or a pipe nothing is left out.
+            table.add_row(f"  {each.key}", Text(_cut(each.summary, room) if out.is_terminal else each.summary))
+        out.print(table)
+    out.print()
+    out.print(Text("ptxgen explain OPCODE.WITH.MODIFIERS explains one; help(ptxgen.instr.FAMILY.NAME) in Python"))
 
 
 def _asked(found: Search, opcode: str, forms: list[Found]) -> list[Found]:

@@ -14,7 +14,7 @@ from ptxgen.cli.common import completion
 from ptxgen.cli.errors import OK, InputError
 
 if TYPE_CHECKING:
-    from ptxgen.pictures import Kind, Picture
+    from ptxgen.pictures import Picture
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,8 @@ def layout(
         list[str] | None,
         typer.Argument(
             metavar="[NAME=VALUE]...",
-            help="Options of the layout, such as major=mn swizzle=64B; --major mn and a bare 64B work too.",
+            help="Options of the layout, such as major=mn swizzle=64B; --major mn and a bare 64B work too. "
+            "at=ROW,COLUMN asks where one element lies, thread=7 register=2 or address=0x440 what lies there.",
             show_default=False,
         ),
     ] = None,
@@ -54,16 +55,21 @@ def layout(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the map itself.")] = False,
 ) -> int:
-    """Draw a layout: where each byte, element or register lies, and the bank conflicts of an access.
+    """Draw a layout, or ask for one element: where each byte, element or register lies, and bank conflicts.
 
     Examples: layout operand mn 64B access=matrix; layout tma box=64x8 --svg tile.svg; layout ld 16x256b num=2;
-    layout swizzle 128B --diff 'swizzle 64B'.
+    layout swizzle 128B --diff 'swizzle 64B'; layout ld 16x256b at=9,4; layout fragment of=mma-d thread=7 register=2.
     """
+    from ptxgen.cli.reference.points import query, query_of
     from ptxgen.pictures import svg, terminal
 
     if kind is None:
         _list()
         return OK
+    if (asked := query_of(kind, words or [])) is not None:
+        if diff is not None or svg_file is not None:
+            raise InputError("at= and columns ask for one element: without --svg and --diff")
+        return query(asked, as_json)
     picture = _picture(kind, words or [], diff)
     if svg_file is not None:
         _write(svg_file, picture, svg(picture))
@@ -71,7 +77,17 @@ def layout(
         print(json.dumps(picture.as_dict()))
     else:
         terminal.show(picture, sys.stdout, columns)
+        _show_concepts(kind)
     return OK
+
+
+def _show_concepts(kind: str) -> None:
+    """On a terminal, the concepts behind a picture; a pipe gets the picture alone."""
+    from ptxgen import concepts
+    from ptxgen.cli.reference.concepts import link
+
+    if sys.stdout.isatty() and (words := link(concepts.about("layouts", kind))):
+        print(f"concepts: {words}")
 
 
 def _picture(kind: str, words: Sequence[str], diff: str | None) -> Picture:
@@ -88,28 +104,10 @@ def _picture(kind: str, words: Sequence[str], diff: str | None) -> Picture:
 
 
 def _draw(kind: str, words: Sequence[str]) -> Picture:
+    from ptxgen.cli.reference.points import joined
     from ptxgen.pictures import KINDS, draw
 
-    return draw(kind, _joined(KINDS[kind], words) if kind in KINDS else words)
-
-
-def _joined(kind: Kind, words: Sequence[str]) -> list[str]:
-    """The words with `--name value` written as `name=value`, and `--switch` as `switch`."""
-    switches = {each.name for each in kind.parameters if each.type is bool}
-    joined: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        name = word.lstrip("-")
-        if not word.startswith("-") or not name[:1].isalpha():
-            joined.append(word)
-        elif "=" in name or name.replace("-", "_") in switches:
-            joined.append(name)
-        elif rest:
-            joined.append(f"{name}={rest.pop(0)}")
-        else:
-            raise InputError(f"{word} needs a value (see 'ptxgen layout')")
-    return joined
+    return draw(kind, joined(KINDS[kind], words) if kind in KINDS else words)
 
 
 def _write(path: str, picture: Picture, text: str) -> None:
@@ -129,7 +127,9 @@ def _list() -> None:
     from rich.text import Text
 
     from ptxgen.cli.common.terminal import grid, output
+    from ptxgen.cli.reference.concepts import add_links
     from ptxgen.pictures import KINDS
+    from ptxgen.pictures.points import MAPS
 
     with output() as out:
         for kind in KINDS.values():
@@ -141,4 +141,7 @@ def _list() -> None:
                 table.add_row(
                     each.name, f"{default}" if default != "" else "-", each.help + (f": {words}" if words else "")
                 )
+            if kind.name in MAPS:
+                table.add_row("at=", "", f"asks for one element; columns: {', '.join(MAPS[kind.name].names)}")
+            add_links(table, "layouts", kind.name)
             out.print(Padding(table, (0, 0, 1, 2)))
