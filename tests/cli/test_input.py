@@ -70,7 +70,8 @@ SENTENCES = [
     (["explain", "shared-rac"], "no check is called 'shared-rac'; did you mean shared-race or grid-race?; 'ptxgen "
      "explain checks' lists all"),
     (["explain", " "], "explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts; this is empty"),
-    (["explain"], "explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')"),
+    (["explain"], "explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts (see 'ptxgen explain "
+     "--help')"),
     (["explain", "smem", "1", "--use", "tma"], "use must be one of \"\", mma, cp, scales, not 'tma'"),
     (["explain", "idesc", "1", "--kind", "f32"],
      "kind must be one of f16, tf32, f8f6f4, i8, ti16, mxf8f6f4, mxf4, mxf4nvf4, not 'f32'"),
