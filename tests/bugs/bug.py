@@ -120,6 +120,12 @@ class Bug:
 
     def outcome(self, schedule: Schedule, *, right: bool, seed: int) -> tuple[LaunchReport, NDArray[np.uint32]]:
         """The same, with what it leaves in `data`."""
+        return self.launch(self.text(right=right), schedule, right=right, seed=seed)
+
+    def launch(
+        self, text: str, schedule: Schedule, *, right: bool = False, seed: int = 0
+    ) -> tuple[LaunchReport, NDArray[np.uint32]]:
+        """Launch a text in place of the bug's, after the kernel `before` of the bug or of its right twin."""
         emulator = Emulator(
             self.target, schedule=schedule, seed=seed, max_steps=200_000, multiprocessors=self.multiprocessors
         )
@@ -128,17 +134,17 @@ class Bug:
             self.map_type, matrix, (COLUMNS, ROWS), (2 * COLUMNS,), self.box, swizzle=self.swizzle
         )
         data = emulator.array(np.zeros(DATA // 4, np.uint32))
-        bodies = [self.before, self.ptx] if self.before else [self.ptx]
+        texts = [self._kernel(self.before, right=right), text] if self.before else [text]
         reports = emulator.launch_overlapping(
             [
                 Launch(
-                    Kernel.from_ptx(self._kernel(body, right=right)),
+                    Kernel.from_ptx(each),
                     self.grid,
                     self.block,
                     [data, matrix, tensormap],
                     cluster=self.cluster,
                 )
-                for body in bodies
+                for each in texts
             ]
         )
         # Of a race of two grids either may be the one whose access comes second.

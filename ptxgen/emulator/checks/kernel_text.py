@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,15 @@ class KernelText:
             return False
         successors = self._program.successors[ranks[last]]
         return any(self._program.leads_to(each, operations[first].statement) for each in successors)
+
+    def accesses(self, lines: Iterable[int], opcodes: tuple[str, ...]) -> list[int]:
+        """The lines among these whose opcode begins so, in ascending order."""
+        found = ((line, self._operations.get(line)) for line in sorted(lines))
+        return [line for line, each in found if each is not None and each.statement.opcode.startswith(opcodes)]
+
+    def swaps(self, line: int) -> bool:
+        """Whether the instruction of a line is a compare-and-swap."""
+        return line in self._operations and ".cas" in self._operations[line].statement.opcode
 
     def updates(self, load: int, store: int) -> bool:
         """Whether a line stores what it makes of a line's load to the address of that load: a read-modify-write."""

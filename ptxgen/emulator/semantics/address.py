@@ -17,7 +17,11 @@ from ptxgen.instr import address
 def in_space(op: address.isspacep | address.isspacep_32, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The window of parameters lies in that of global memory (9.7.9.19)."""
     narrow = isinstance(op, address.isspacep_32)
-    a, p, space = binder.source(op.a, "u32" if narrow else "u64"), binder.destination(op.p, "pred"), op.space.split("::")[0]
+    a, p, space = (
+        binder.source(op.a, "u32" if narrow else "u64"),
+        binder.destination(op.p, "pred"),
+        op.space.split("::")[0],
+    )
 
     def run(g: Group) -> None:
         addresses = np.asarray(a(g)).astype(np.int64)

@@ -228,7 +228,7 @@ class GlobalEvents:
             return False  # what a flag lacks that orders them shows where other bytes are read
         if side:
             flags = self._happens_before.flags(warp, *((-1, number) if number else (actor, clock)))
-            warps = report_unfenced(self._findings, found, other, side, statement, flags)
+            warps = report_unfenced(self._findings, found, other, side, statement, flags, self._flags.text)
             self._repeated.reported((side, *self._race(warp, event, what, statement, equal=equal)), warps)
             return True
         under_way = bool(number) or clock == PENDING

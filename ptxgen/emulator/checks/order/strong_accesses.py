@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Access
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.findings import Findings, line_list
+from ptxgen.emulator.checks.kernel_text import KernelText
 from ptxgen.emulator.checks.order.strong_history import Accesses, Word, slot_of, slots_of
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
@@ -119,11 +120,21 @@ class _Touch(NamedTuple):
     statement: Statement
 
 
+#: Opcodes of the accesses that set a flag, and of those that read it.
+_STORES, _LOADS = ("st.", "atom.", "red."), ("ld.", "atom.")
+
+
 def report_unfenced(
-    findings: Findings, found: Access, other: Access, side: str, statement: Statement, flags: frozenset[int]
+    findings: Findings,
+    found: Access,
+    other: Access,
+    side: str,
+    statement: Statement,
+    flags: frozenset[int],
+    text: KernelText | None = None,
 ) -> set[Hashable] | None:
     """Report that only a flag or lock orders two accesses, and that one `side` of it lacks a fence; `flags` are the
-    lines of its accesses.
+    lines of its accesses in the kernel's `text`.
 
     Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation. Gives what
     `Findings.report` does.
@@ -131,12 +142,15 @@ def report_unfenced(
     does = "reads" if found.role == "reader" else "overwrites"
     where = f" {found.place}" if found.place else f" {found.space} memory"
     if side == "release":
-        rule, where_to = (
-            "The store of the flag does not release",
-            "use .release, or put fence.acq_rel before that store",
-        )
+        rule, opcodes, what, beside = "The store of the flag does not release", _STORES, "store", "before"
     else:
-        rule, where_to = "The load of the flag does not acquire", "use .acquire, or put fence.acq_rel after that load"
+        rule, opcodes, what, beside = "The load of the flag does not acquire", _LOADS, "load", "after"
+    lines = text.accesses(flags, opcodes) if text is not None else []
+    # The swap that takes a lock stores too, but what gives it back is what must release.
+    if side == "release" and text is not None:
+        lines = [line for line in lines if not text.swaps(line)] or lines
+    which, it = (f" in {line_list(lines)}", line_list(lines)) if lines else ("", f"that {what}")
+    where_to = f"use .{side}{which}, or put fence.acq_rel {beside} {it}"
     return findings.report(
         races.MISSING_FENCE,
         statement,

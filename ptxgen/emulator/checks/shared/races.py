@@ -246,7 +246,7 @@ class SharedRaces:
             side = "" if excuse or behind else happens_before.unfenced_side(warp, actor, clock)
             if side:
                 flags = happens_before.flags(warp, actor, clock)
-                report_unfenced(self._findings, found, other, side, access.statement, flags)
+                report_unfenced(self._findings, found, other, side, access.statement, flags, self._flags.text)
                 continue
             other_warp = warp - warp % happens_before.members + member
             relaxed = happens_before.ordered_by_relaxed_arrival(warp, other_warp, clock)
@@ -338,7 +338,11 @@ class SharedRaces:
 
     def _of_copy(self, found: Access, line: int, distance: fixes.Distance) -> str | None:
         """The fix where an access comes before a wait for a cp.async of a line; None: that of the check."""
-        return fixes.of_cp_async(found, distance) if self.copy_lines.get(line) == "cp.async" else None
+        if self.copy_lines.get(line) != "cp.async":
+            return None
+        if self.only_copies and distance != "warp":
+            return f"cp.async.mbarrier.arrive after line {line}, or cp.async.wait_all and an arrival there"
+        return fixes.of_cp_async(found, distance)
 
     def against_equal_stores(
         self,
