@@ -265,13 +265,17 @@ class Binder:
             np.dtype(f"{'i' if wanted.kind == 'signed' else 'u'}{stored.itemsize}") if stored != np.bool_ else stored
         )
 
+        # Comparing types takes as long as a small operation: here once, not in each step.
+        narrow = np.dtype(f"{extended.kind}{dtype.itemsize}") if stored.itemsize != dtype.itemsize else None
+        viewed = (dtype if narrow is None else extended) != stored
+
         def write(g: Group, value: Any) -> None:
             value = np.asarray(value)
-            if value.dtype != dtype:
+            if value.dtype is not dtype and value.dtype != dtype:
                 value = value.astype(dtype)
-            if stored.itemsize != dtype.itemsize:
-                value = value.view(f"{extended.kind}{dtype.itemsize}").astype(extended)
-            if value.dtype != stored:
+            if narrow is not None:
+                value = value.view(narrow).astype(extended)
+            if viewed:
                 value = value.view(stored)
             g.store(g.machine.registers[index], value)
 

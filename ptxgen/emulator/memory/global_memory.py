@@ -199,7 +199,7 @@ class GlobalMemory:
             offsets = np.where(mask, offsets, 0)
         outside = (offsets < 0) | (offsets > len(self.data) - size)
         bad = outside | ((offsets & (size - 1)) != 0)
-        if bad.any():
+        if np.count_nonzero(bad):
             place = first(bad)
             at = int(addresses[place])
             if at % size:
@@ -218,7 +218,7 @@ class GlobalMemory:
         bad = (self.kind[offsets] == _UNMAPPED) | (self.kind[offsets + (size - 1)] == _UNMAPPED)
         if mask is not None:
             bad &= mask
-        if bad.any():
+        if np.count_nonzero(bad):
             place = first(bad)
             at = int(addresses[place])
             raise MemoryFault(

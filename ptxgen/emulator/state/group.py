@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,19 +31,22 @@ class Group:
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """Which lanes take part: (warps, 32)."""
-        return np.ones((self.size, 32), np.bool_) if self.mask is None else self.mask
+        """Which lanes take part: (warps, 32), not to be written to."""
+        return _all_lanes(self.size) if self.mask is None else self.mask
 
     def narrowed(self, keep: NDArray[np.bool_]) -> Group | None:
         """The lanes of this group that `keep` (warps, 32) marks; None if there are none."""
         mask = keep if self.mask is None else keep & self.mask
-        warps = mask.any(axis=1)
-        if not warps.any():
+        lanes = int(np.count_nonzero(mask))
+        if lanes == mask.size:
+            return Group(self.machine, self._indices, None)
+        if not lanes:
             return None
-        if warps.all():
-            return Group(self.machine, self._indices, None if mask.all() else mask)
+        warps = mask.any(axis=1)
+        if np.count_nonzero(warps) == self.size:
+            return Group(self.machine, self._indices, mask)
         mask = mask[warps]
-        return Group(self.machine, self._indices[warps], None if mask.all() else mask)
+        return Group(self.machine, self._indices[warps], None if lanes == mask.size else mask)
 
     def without(self, part: Group) -> Group | None:
         """The lanes of this group that are not in `part`, some of its lanes; None if there are none."""
@@ -67,3 +71,11 @@ class Group:
         else:
             mask = self.mask if array.ndim == 2 else self.mask[..., None]
             array[self.warps] = np.where(mask, value, array[self.warps])
+
+
+@lru_cache(maxsize=256)
+def _all_lanes(warps: int) -> NDArray[np.bool_]:
+    """A read-only mask (warps, 32) of all lanes."""
+    lanes = np.ones((warps, 32), np.bool_)
+    lanes.flags.writeable = False
+    return lanes

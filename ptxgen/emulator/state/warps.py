@@ -102,7 +102,7 @@ class Warps:
         """All lanes of a group go to a block."""
         if group.mask is None:
             self.pc[group.warps] = pc
-            if self.uniform[group.warps].all():
+            if np.count_nonzero(self.uniform[group.warps]) == group.size:
                 self.current[group.warps] = pc
                 return
         else:
@@ -160,7 +160,7 @@ class Warps:
     def pick(self) -> Group | None:
         """The warps to run next: those with the lowest pc, or now and then those that waited longest."""
         ready = self.ready
-        if not ready.any():
+        if not np.count_nonzero(ready):
             return None
         current, timeline = self.current, self._machine.timeline
         if timeline.starves and self.steps % _PATIENCE:
@@ -185,7 +185,7 @@ class Warps:
                 return self.pick()
         if self._apart and self._separable[pc]:
             return self._some_lanes(warps, (self.pc[warps] == pc) & ~self.held[warps])
-        if self.uniform[warps].all():
+        if np.count_nonzero(self.uniform[warps]) == len(warps):
             return Group(self._machine, warps, None)
         return Group(self._machine, warps, (self.pc[warps] == pc) & ~self.held[warps])
 

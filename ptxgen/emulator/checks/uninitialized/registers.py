@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.state.machine import Machine
 
 _WORD = re.compile(r"[%$\w]+")
+_WRITTEN = np.array(True)
 _EQUALITY = re.compile(r"setp\.(equ?|neu?)\.")
 
 
@@ -49,6 +50,12 @@ class _Read:
         """Its name for messages."""
         words = _WORD.findall(self.statement.text)
         return next((word for word in words if _is_register(self.names(word), self.register)), "a register")
+
+
+def _unwritten(written: NDArray[np.bool_], g: Group) -> bool:
+    """Whether any lane of a group has not written a register."""
+    here = written[g.warps]
+    return np.count_nonzero(here) != here.size and bool((g.active & ~here).any())
 
 
 class Unwritten:
@@ -102,10 +109,10 @@ class Unwritten:
 
         def watched(g: Group, *rest: Any) -> Any:
             for read in vital:
-                if (g.active & ~read.written[g.warps]).any():
+                if _unwritten(read.written, g):
                     self._report(read, g, statement)
-            for read in list(others):
-                if (g.active & ~read.written[g.warps]).any():
+            for read in tuple(others):
+                if _unwritten(read.written, g):
                     self._suspect(read, use, g, statement)
                     others.remove(read)  # one report is enough
             if added:
@@ -116,7 +123,7 @@ class Unwritten:
                         added.remove(read)
             result = run(g, *rest)
             for array in writes:
-                g.store(array, np.asarray(True))
+                g.store(array, _WRITTEN)
             return result
 
         return watched
@@ -132,7 +139,7 @@ class Unwritten:
 
         def watched(g: Group) -> Any:
             for read in reads:
-                if (g.active & ~read.written[g.warps]).any():
+                if _unwritten(read.written, g):
                     self._report(read, g, statement)
             return guard(g)
 

@@ -98,7 +98,9 @@ class Taint:
             return None
         made = np.ones((g.size, 32, 1), np.bool_)
         for each in sources:
-            made &= defined[each][g.warps].all(axis=2, keepdims=True)
+            here = defined[each][g.warps]
+            if np.count_nonzero(here) != here.size:
+                made &= here.all(axis=2, keepdims=True)
         return made if use.lanes is None else made[:, use.lanes]
 
     @staticmethod
@@ -115,5 +117,6 @@ class Taint:
         """If some of these lanes are tainted, the taint has reached a use."""
         assert self._defined is not None
         for each in registers:
-            if (lanes & ~self._defined[each][g.warps].all(axis=2)).any():
+            here = self._defined[each][g.warps]
+            if np.count_nonzero(here) != here.size and (lanes & ~here.all(axis=2)).any():
                 self._suspects.registers_may_matter = True
