@@ -25,7 +25,7 @@ install: $(RUNTIME) ## Install ptxgen into .venv
 develop: $(DEVELOPMENT) ## Install ptxgen and the tools of its development into .venv
 
 test: check ## Lint, check types and run all tests
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 check: $(DEVELOPMENT) ## Lint and check types only
 	$(BIN)/ruff check
