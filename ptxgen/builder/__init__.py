@@ -1,5 +1,6 @@
 """Building kernels: templates of plain PTX, and builders of whole kernels from typed calls."""
 
+from ptxgen.builder.buffers import Ring, Slot, Tile
 from ptxgen.builder.kernel import KernelBuilder
 from ptxgen.builder.registers import REGISTER_TYPES, Register, RegisterError, Registers
 from ptxgen.builder.templates import KERNELS_FOLDER, Rendered, Template, TemplateError
@@ -12,6 +13,9 @@ __all__ = [
     "RegisterError",
     "Registers",
     "Rendered",
+    "Ring",
+    "Slot",
     "Template",
     "TemplateError",
+    "Tile",
 ]

@@ -7,13 +7,14 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
+from ptxgen.builder.buffers import Ring, Tile, require_stages
 from ptxgen.builder.registers import Register, RegisterError, Registers, meant_type
+from ptxgen.builder.structure import Structure
+from ptxgen.descriptors.smem import SmemDescriptor
 from ptxgen.device import Kernel
-from ptxgen.instr import address, control, memory, move
+from ptxgen.instr import address, memory, move
 from ptxgen.instr.model.form import Instruction, InstructionError, errors
 from ptxgen.instr.model.operands import Symbol
 from ptxgen.instr.model.special import SPECIAL_REGISTERS, special_register
@@ -30,7 +31,7 @@ _NO_INSTRUCTION = re.compile(r"\s*(?:[.{}]|//|[\w$]+:\s*$|$)")
 _INDENT = "    "
 
 
-class KernelBuilder:
+class KernelBuilder(Structure):
     """One entry of a module under construction; calling the builder appends instructions.
 
         >>> k = KernelBuilder("copy", "sm_90a", threads=32)
@@ -55,6 +56,7 @@ class KernelBuilder:
         threads: int | None = None,
         locations: bool = True,
     ) -> None:
+        super().__init__()
         self.name, self.target, self.version, self.threads = name, target, version, threads
         self._locations = locations
         #: Numbers of the `.file` directives, by path.
@@ -115,11 +117,12 @@ class KernelBuilder:
 
     def reg(self, type: str, name: str = "r") -> Register:
         """A new register of a type (`b32`, `f32`, `pred`); a name that is taken gets a number."""
-        return self.registers.one(type, name)
+        made = self.registers.one(type, name)
+        return Register(made.name, made.type, self)
 
     def regs(self, type: str, count: int, name: str = "r") -> list[Register]:
         """`count` new registers."""
-        return self.registers.many(type, name, count)
+        return [self.reg(type, f"{name}{index}") for index in range(count)]
 
     def special(self, name: str) -> Register:
         """A new register with the value of a special register: `special("tid.x")`. Raises RegisterError."""
@@ -160,6 +163,21 @@ class KernelBuilder:
         found = self.reg("b32", name)
         self(move.mov(found, name, type="u32"))
         return found
+
+    def tile(self, name: str, size: int, layout: SmemDescriptor, align: int = 1024) -> Tile:
+        """`size` bytes of shared memory with the layout of an MMA's operand, whose descriptors it makes at run time.
+
+        `layout` is a descriptor with start address 0.
+        """
+        if layout.start_address:
+            raise RegisterError(f"tile {name}: the layout must have start address 0, not {layout.start_address:#x}")
+        return Tile(self, self.shared(name, size, align), layout)
+
+    def ring(self, name: str, stages: int, *, producers: int = 1, consumers: int = 1) -> Ring:
+        """The full and empty mbarriers of `stages` buffers, NAME_full and NAME_empty; not initialized."""
+        require_stages(name, stages)
+        full, empty = self.mbarriers(f"{name}_full", stages), self.mbarriers(f"{name}_empty", stages)
+        return Ring(self, name, stages, full, empty, producers, consumers)
 
     # Instructions.
 
@@ -210,28 +228,17 @@ class KernelBuilder:
         """The label is here."""
         self._lines.append(f"{label}:")
 
-    @contextmanager
-    def when(self, predicate: Register, *, negated: bool = False) -> Iterator[None]:
-        """What is appended inside runs in the lanes where the predicate is true, or `negated` false."""
-        after = self.label("after")
-        branch = control.bra(after)
-        self(branch.when(predicate) if negated else branch.unless(predicate))
-        yield
-        self.place(after)
-
-    @contextmanager
-    def loop(self, name: str = "loop") -> Iterator[str]:
-        """What is appended inside runs again and again, until it branches to the label that this gives."""
-        begin, end = self.label(name), self.label(f"{name}_end")
-        self.place(begin)
-        yield end
-        self(control.bra(begin))
-        self.place(end)
+    def _take_back(self, label: str) -> bool:
+        if not self._lines or self._lines[-1] != f"{label}:":
+            return False
+        self._lines.pop()
+        return True
 
     # The module.
 
     def ptx(self) -> str:
-        """The text of the module."""
+        """The text of the module. Raises RegisterError for a loop that is still open."""
+        self._require_closed()
         parameters = ",\n".join(f"{_INDENT}{each}" for each in self._parameters)
         files = [f'.file {number} "{path}"' for path, number in self._files.items()]
         head = [f".version {self.version}", f".target {self.target}", ".address_size 64", *files, ""]

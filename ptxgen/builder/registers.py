@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from ptxgen.instr.model.form import Instruction, InstructionError, errors
 from ptxgen.instr.model.operands import Problem, Symbol
@@ -25,12 +26,25 @@ class RegisterError(ValueError):
     """A register of a type or name that PTX does not have."""
 
 
+class Calculates(Protocol):
+    """What appends the instructions of arithmetic on registers: `KernelBuilder`."""
+
+    def arithmetic(
+        self, operator: str, a: Register | float, b: Register | float, into: Register | None = None
+    ) -> Register: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A declared register: `%name` of a PTX type. Typed calls check the type."""
+    """A declared register: `%name` of a PTX type. Typed calls check the type.
+
+    Arithmetic on registers of a KernelBuilder (+ - * // % << >> & | ^ with numbers or registers) appends one
+    instruction and gives a new register with its result; `total += value` writes `total` itself, as loops must.
+    """
 
     name: str
     type: str
+    owner: Calculates | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.name
@@ -39,6 +53,74 @@ class Register:
     def symbol(self) -> Symbol:
         """What the name stands for."""
         return Symbol(self.name, "register", TYPES[self.type])
+
+    def _made(self, operator: str, a: Register | float, b: Register | float, into: Register | None = None) -> Register:
+        if self.owner is None:
+            raise RegisterError(f"{a} {operator} {b}: arithmetic is for registers of a KernelBuilder")
+        return self.owner.arithmetic(operator, a, b, into)
+
+    def __add__(self, other: Register | float) -> Register:
+        return self._made("+", self, other)
+
+    def __sub__(self, other: Register | float) -> Register:
+        return self._made("-", self, other)
+
+    def __mul__(self, other: Register | float) -> Register:
+        return self._made("*", self, other)
+
+    def __floordiv__(self, other: Register | float) -> Register:
+        return self._made("//", self, other)
+
+    def __mod__(self, other: Register | float) -> Register:
+        return self._made("%", self, other)
+
+    def __lshift__(self, other: Register | float) -> Register:
+        return self._made("<<", self, other)
+
+    def __rshift__(self, other: Register | float) -> Register:
+        return self._made(">>", self, other)
+
+    def __and__(self, other: Register | float) -> Register:
+        return self._made("&", self, other)
+
+    def __or__(self, other: Register | float) -> Register:
+        return self._made("|", self, other)
+
+    def __xor__(self, other: Register | float) -> Register:
+        return self._made("^", self, other)
+
+    def __radd__(self, other: float) -> Register:
+        return self._made("+", other, self)
+
+    def __rmul__(self, other: float) -> Register:
+        return self._made("*", other, self)
+
+    def __rsub__(self, other: float) -> Register:
+        return self._made("-", other, self)
+
+    def __iadd__(self, other: Register | float) -> Register:
+        return self._made("+", self, other, self)
+
+    def __isub__(self, other: Register | float) -> Register:
+        return self._made("-", self, other, self)
+
+    def __imul__(self, other: Register | float) -> Register:
+        return self._made("*", self, other, self)
+
+    def __ilshift__(self, other: Register | float) -> Register:
+        return self._made("<<", self, other, self)
+
+    def __irshift__(self, other: Register | float) -> Register:
+        return self._made(">>", self, other, self)
+
+    def __iand__(self, other: Register | float) -> Register:
+        return self._made("&", self, other, self)
+
+    def __ior__(self, other: Register | float) -> Register:
+        return self._made("|", self, other, self)
+
+    def __ixor__(self, other: Register | float) -> Register:
+        return self._made("^", self, other, self)
 
 
 class Registers:
