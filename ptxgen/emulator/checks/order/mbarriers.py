@@ -19,11 +19,11 @@ from ptxgen.syntax import Instruction, Statement
 
 
 class Use(NamedTuple):
-    """The last operation of a warp on an mbarrier: its interval, where, and whether it was a wait that has passed."""
+    """The last operation of a warp on an mbarrier: its interval, where, and if it was a wait the phase waited for."""
 
     clock: int
     statement: Statement
-    waited: bool
+    phase: int | None
 
     @property
     def arrived(self) -> bool:
@@ -128,7 +128,7 @@ class MbarrierOrder(Observer):
         scope: str | None,
     ) -> None:
         clocks = self.of(mbarrier)
-        clocks.users[warp] = Use(self._happens_before.clock(warp), statement, waited=False)
+        clocks.users[warp] = Use(self._happens_before.clock(warp), statement, None)
         if arrives:
             own = slot == warp // self._happens_before.warps
             reach: Reach = "cta" if own else "cluster" if scope == "cluster" else "none"
@@ -145,12 +145,12 @@ class MbarrierOrder(Observer):
         self.of(mbarrier).end_phase()
 
     def mbarrier_polled(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
-        self.of(mbarrier).users[warp] = Use(self._happens_before.clock(warp), statement, waited=False)
+        self.of(mbarrier).users[warp] = Use(self._happens_before.clock(warp), statement, mbarrier.phase)
 
     def waited(self, warp: int, mbarrier: MBarrier, statement: Statement) -> None:
         """A wait of a warp has passed: it was for the phase before the present one."""
         clocks, now, phase = self.of(mbarrier), self._happens_before.clock(warp), mbarrier.phase - 1
-        clocks.users[warp] = Use(now, statement, waited=True)
+        clocks.users[warp] = Use(now, statement, phase)
         last = clocks.waits.get(warp)
         again = last is not None and last.phase == phase and (last.again or last.clock != now)
         if again and last is not None and last.statement is statement and last.clock != now:

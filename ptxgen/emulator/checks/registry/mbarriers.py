@@ -69,8 +69,8 @@ MBARRIER_INVAL_RACE = _check(
     title="mbarrier invalidated while in use",
     section="9.7.13.15.10",
     rule="mbarrier.inval must come after all uses of the mbarrier by other warps.",
-    why="A use after it is undefined. It is advice where that use is a wait for a phase that is over: compilers "
-    "invalidate so, and hardware still answers.",
+    why="A use after it is undefined. It is advice where that use is a wait for a phase that is over, and the "
+    "invalidating warp has waited for that phase too: compilers invalidate so, and hardware still answers.",
     fix="put a barrier between the last use and mbarrier.inval",
     example="// fixed: bar.sync 0;\n@%first mbarrier.inval.shared.b64 [full];",
     fires="emulator/semantics/test_mbarrier.py::test_the_end_must_come_after_all_arrivals",
