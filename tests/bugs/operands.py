@@ -85,6 +85,8 @@ def matrix(start: int, *, sbo: int = 1024, lbo: int = 16) -> str:
 #: Instruction descriptors of 128 x 64 x 16 in bf16, both operands K-major, and B MN-major.
 K_MAJOR = hex(InstructionDescriptor(kind="f16", d_type="f32", a_type="bf16", b_type="bf16", m=128, n=64).encode())
 B_MN_MAJOR = hex(int(K_MAJOR, 16) | 1 << 16)
+#: The first of these with both types 0: f16.
+F16 = hex(int(K_MAJOR, 16) & ~(0b111 << 7 | 0b111 << 10))
 
 
 def tcgen05(steps: str) -> str:
@@ -234,5 +236,31 @@ BUGS = [
 -{matrix(A)} {matrix(B, sbo=512)} {K_MAJOR} 0 // <--
 +{matrix(A)} {matrix(B)} {K_MAJOR} 0
 """),
+    ),
+    Bug(
+        name="f16-over-a-bf16-tensormap",
+        source=REBUILT,
+        what="the types in the instruction descriptor are left 0, which is f16, over a bf16 tensormap",
+        code="operand-type",
+        target="sm_100a",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=tcgen05(f"""
+-{matrix(A)} {matrix(B)} {F16} 0 // <--
++{matrix(A)} {matrix(B)} {K_MAJOR} 0
+"""),
+    ),
+    Bug(
+        name="bf16-over-an-f16-tensormap",
+        source=REBUILT,
+        what="wgmma multiplies bf16, the tensormap has f16",
+        code="operand-type",
+        map_type="f16",
+        box=(64, 128),
+        swizzle="128B",
+        ptx="\n".join(
+            line.replace(".bf16.bf16", ".f16.f16") if line.startswith("+") else line
+            for line in wgmma(f"-{smem(A)} {smem(B)} 0 0 0 // <--\n+{smem(A)} {smem(B)} 0 0 0").splitlines()
+        ),
     ),
 ]

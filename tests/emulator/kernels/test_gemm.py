@@ -82,7 +82,7 @@ ALLOC_AGAIN = """tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
 
 #: (name, edit, codes of which one must come ("wrong": a wrong result alone), how the line named begins)
 PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
-    ("stride of 512 bytes", swap(DESCRIPTOR, "0x4000402000010000"), "wrong", ""),
+    ("stride of 512 bytes", swap(DESCRIPTOR, "0x4000402000010000"), "operand-layout", "tcgen05.mma"),
     ("64-byte swizzle", swap(DESCRIPTOR, "0x8000404000010000"), "swizzle-mismatch illegal-descriptor",
      "tcgen05.mma"),
     ("no such swizzle", swap(DESCRIPTOR, "0x6000404000010000"), "illegal-descriptor", "tcgen05.mma"),
@@ -90,7 +90,7 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
      "tcgen05.mma"),
     ("N of 64", swap(IDESC, "0x8100490", 4), "uninitialized-tensor", "tcgen05.ld"),
     ("M of 64", swap(IDESC, "0x4200490", 4), "wrong", ""),
-    ("inputs of f16", swap(IDESC, "0x8200010", 4), "wrong", ""),
+    ("inputs of f16", swap(IDESC, "0x8200010", 4), "operand-type", "tcgen05.mma"),
     ("too few bytes expected", swap("[%r_full], 32768;", "[%r_full], 16384;"),
      "shared-race mbarrier-overflow deadlock", "tcgen05.mma mbarrier.try_wait mbarrier.arrive cp.async"),
     ("too many bytes expected", swap("[%r_full], 32768;", "[%r_full], 32784;"), "deadlock",

@@ -98,6 +98,19 @@ OPERAND_LAYOUT = _check(
     explains=("operand-layout", "operand-region", "uninitialized-shared", "shared-race"),
 )
 
+OPERAND_TYPE = _check(
+    code="operand-type",
+    title="MMA multiplies another type than the tensormap has",
+    section="9.7.16.4.2",
+    rule="Elements that a tensormap of f16, bf16, tf32 or a padded type brings must be multiplied as that type.",
+    why="The bits are read as other numbers, and nothing faults: a type field of 0 in an instruction descriptor is "
+    "f16. Integer types of a tensormap move bits of any kind, such as fp8 by u8, and are silent; so is f32.",
+    fix="set the type in the instruction descriptor, or wgmma's .atype and .btype, to that of the tensormap",
+    example="mov.b32 %idesc, 0x08100010;      // f16 over a bf16 tensormap; fixed: 0x08100490",
+    fires="bugs/test_bugs.py::test_bug_is_reported[f16-over-a-bf16-tensormap-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[f16-over-a-bf16-tensormap-eager]",
+)
+
 ILLEGAL_TENSORMAP = _check(
     code="illegal-tensormap",
     title="illegal tensormap",

@@ -11,8 +11,8 @@ accumulator: all of that maps rows and K to the box one by one. What cannot be m
   other major;
 - groups of rows between others that nothing ever reads: SBO is too large.
 
-Only copies by a tensormap with the swizzle of the matrix descriptor are compared: memory of threads, and tiles whose
-layout was made in global memory, may hold anything.
+Only copies by a tensormap with the swizzle of the matrix descriptor are compared, and unswizzled ones but for overlaps
+alone: memory of threads, and tiles whose layout was made in global memory, may hold anything.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import descriptors
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.operand_types import misfit
 from ptxgen.emulator.engines.matrix_operands import MatrixOperand
 from ptxgen.emulator.engines.tensor_copies import Box
 from ptxgen.emulator.engines.work import AsyncWork
@@ -94,6 +95,8 @@ class OperandLayouts(Observer):
         self._sums: dict[Hashable, tuple[int, int]] = {}
         #: Operands and layouts, and pairs of operands, that have been compared.
         self._rows_agree: set[tuple[MatrixOperand, _Layout]] = set()
+        #: Operands, and types of tensormaps by which they may come.
+        self._types_agree: set[tuple[MatrixOperand, str]] = set()
         self._pairs: dict[tuple[MatrixOperand, MatrixOperand], str] = {}
 
     # Copies.
@@ -104,7 +107,7 @@ class OperandLayouts(Observer):
             for number in distinct(self._shared.async_writer[slot, granules]).tolist():
                 if number in copies:
                     self._finish(slot, copies.pop(number))
-        if box is not None and box.tensormap.swizzle != "none" and box.tensormap.interleave == "none":
+        if box is not None and box.tensormap.interleave == "none":
             copies[work.number] = _Copy(work, box, granules, self._layout(box, granules))
 
     def _layout(self, box: Box, granules: NDArray[np.int64]) -> _Layout:
@@ -149,7 +152,10 @@ class OperandLayouts(Observer):
             return
         for number in distinct(self._shared.async_writer[slot, operand.touched]).tolist():
             copy = copies.get(number)
-            if copy is None or copy.box.tensormap.swizzle != operand.swizzle:
+            if copy is None:
+                continue
+            self._compare_types(work, slot, operand, copy)
+            if copy.box.tensormap.swizzle != operand.swizzle:
                 continue
             self._compare(work, slot, operand, copy)
             reads = copy.reads.setdefault((sum, count, operand.side), [])
@@ -177,6 +183,32 @@ class OperandLayouts(Observer):
         if (self._shared.async_writer[slot, places] == copy.work.number).all():
             self._report_broken(work, slot, operand, copy, broken)
 
+    def _compare_types(self, work: AsyncWork, slot: int, operand: MatrixOperand, copy: _Copy) -> None:
+        """Report elements of another type than the MMA multiplies."""
+        dtype = copy.box.tensormap.dtype
+        if (operand, dtype) in self._types_agree:
+            return
+        wrong = misfit(dtype, operand)
+        if wrong is None:
+            self._types_agree.add((operand, dtype))
+            return
+        rule, fix = wrong
+        at = int(operand.touched[0]) * GRANULE
+        reader = self._findings.access("reader", work.statement, work.warp, slot=slot, space="shared", address=at)
+        writer = self._findings.access(
+            "writer", copy.work.statement, copy.work.warp, slot=slot, space="shared", address=at
+        )
+        self._findings.report(
+            descriptors.OPERAND_TYPE,
+            work.statement,
+            summary=f"{reader} multiplies {operand.side} as {operand.type}, but {writer} wrote {dtype} to "
+            f"{writer.place}",
+            rule=rule,
+            fix=fix,
+            accesses=(reader, writer),
+            cause=("operand type", dtype, operand.type),
+        )
+
     def _apart(self, work: AsyncWork, slot: int, operand: MatrixOperand, before: _Read, copy: _Copy) -> bool:
         """False, and a report, where a chunk is multiplied for two K of a row by two MMAs of an accumulation."""
         pair = (before.operand, operand)
@@ -194,7 +226,7 @@ class OperandLayouts(Observer):
 
     def _finish(self, slot: int, copy: _Copy) -> None:
         """A copy is overwritten, or its CTA has ended: report what of it no one has read."""
-        if not copy.reads:
+        if not copy.reads or copy.box.tensormap.swizzle == "none":
             return
         shared, granules = self._shared, copy.granules
         read = (shared.core_reader[slot, granules] != 0) | (shared.copy_reader[slot, granules] != 0)
