@@ -24,7 +24,7 @@ LOADED:
 """
 
 
-#: 64 columns of tensor memory at %r0, and the end of a kernel that has issued MMAs.
+#: 128 columns of tensor memory at %r0, and the end of a kernel that has issued MMAs.
 ALLOCATED = """
     .shared .align 8 .b64 done;
     .shared .align 4 .b32 slot;
@@ -32,7 +32,7 @@ ALLOCATED = """
     setp.eq.u32 %warp0, %warp, 0;
     @%thread0 mbarrier.init.shared.b64 [done], 1;
     @!%warp0 bra ALLOCATED;
-    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 64;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 128;
 ALLOCATED:
     tcgen05.fence::before_thread_sync;
     bar.sync 0;
@@ -47,7 +47,7 @@ FINISHED:
     tcgen05.fence::after_thread_sync;
     bar.sync 0;
     @!%warp0 bra FREED;
-    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r0, 64;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r0, 128;
 FREED:
 """
 
@@ -107,6 +107,36 @@ def tcgen05(steps: str) -> str:
 
 #: Where the tiles lie: the reserved bytes of the CTA come first.
 A, B = 1024, 17408
+
+#: P in columns 64 to 95 of tensor memory: 64 bf16 of each row, from 32 registers with two each.
+WORDS = ", ".join(["%r4"] * 32)
+
+
+def attention(steps: str, store: str = f" .x32.b32 [%r3], {{{WORDS}}};") -> str:
+    """A tcgen05.mma with A in tensor memory for each line of `steps`: column of A, descriptor of B, accumulate."""
+    lines = [
+        "    shl.b32 %r2, %warp, 21;",
+        "    add.u32 %r3, %r0, %r2;",
+        "    add.u32 %r3, %r3, 64;",
+        "    mov.b32 %r4, 0x3f803f80;",
+        *(f"{line[0]}    tcgen05.st.sync.aligned.32x32b{line[1:]}" for line in store.splitlines()),
+        "    tcgen05.wait::st.sync.aligned;",
+        "    tcgen05.fence::before_thread_sync;",
+        "    bar.sync 0;",
+        "    tcgen05.fence::after_thread_sync;",
+        f"    mov.b32 %r1, {B_MN_MAJOR};",
+    ]
+    for step in steps.strip("\n").splitlines():
+        sign = step[0] if step[0] in "+-" else " "
+        column, b, accumulate, *mark = step[1:].split(maxsplit=3)
+        lines += [
+            f"{sign}   add.u32 %r2, %r0, {column};",
+            f"{sign}   mov.b64 %rd3, {b};",
+            f"{sign}   setp.ne.b32 %p1, {accumulate}, 0;",
+            f"{sign}   @%thread0 tcgen05.mma.cta_group::1.kind::f16 [%r0], [%r2], %rd3, %r1, %p1; {' '.join(mark)}",
+        ]
+    return TILES + ALLOCATED + "\n".join(lines) + FREED
+
 
 BUGS = [
     Bug(
@@ -261,6 +291,57 @@ BUGS = [
         ptx="\n".join(
             line.replace(".bf16.bf16", ".f16.f16") if line.startswith("+") else line
             for line in wgmma(f"-{smem(A)} {smem(B)} 0 0 0 // <--\n+{smem(A)} {smem(B)} 0 0 0").splitlines()
+        ),
+    ),
+    Bug(
+        name="p-of-half-a-step",
+        source=REBUILT,
+        what="P V: the address of P in tensor memory steps by 4 columns for 8, so half of P is multiplied twice",
+        code="operand-cells",
+        target="sm_100a",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=attention(
+            "\n".join(
+                f"-{64 + 4 * step} {matrix(B + 2048 * step)} {step} // <--\n"
+                f"+{64 + 8 * step} {matrix(B + 2048 * step)} {step}"
+                for step in range(4)
+            )
+        ),
+    ),
+    Bug(
+        name="p-unpacked",
+        source=REBUILT,
+        what="P V: tcgen05.st stores P with .unpack::16b, but A in tensor memory has two elements in each column",
+        code="operand-cells",
+        target="sm_100a",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=attention(
+            f"-64 {matrix(B)} 0 // <--\n+64 {matrix(B)} 0",
+            f"-.x32.unpack::16b.b32 [%r3], {{{WORDS}}};\n+.x32.b32 [%r3], {{{WORDS}}};",
+        ),
+    ),
+    Bug(
+        name="f32-accumulator-packed",
+        source=REBUILT,
+        what="tcgen05.ld takes an f32 accumulator with .pack::16b, which keeps the low half of each column",
+        code="operand-cells",
+        target="sm_100a",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=tcgen05(f" {matrix(A)} {matrix(B)} {K_MAJOR} 0").replace(
+            "    tcgen05.fence::after_thread_sync;\n    bar.sync 0;\n    @!%warp0 bra FREED;",
+            """
+    tcgen05.fence::after_thread_sync;
+    shl.b32 %r2, %warp, 21;
+    add.u32 %r3, %r0, %r2;
+-    tcgen05.ld.sync.aligned.32x32b.x4.pack::16b.b32 {%r4, %r5, %r6, %r7}, [%r3]; // <--
++    tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r4, %r5, %r6, %r7}, [%r3];
+    tcgen05.wait::ld.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    @!%warp0 bra FREED;""",
         ),
     ),
 ]

@@ -43,6 +43,7 @@ from ptxgen.emulator.checks.shared.operand_regions import OperandRegions
 from ptxgen.emulator.checks.shuffles import Shuffles
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor.fences import TensorFences
+from ptxgen.emulator.checks.tensor.operand_cells import OperandCells
 from ptxgen.emulator.checks.tensor.order import TensorOrder
 from ptxgen.emulator.checks.tensor.overlaps import OperandOverlaps
 from ptxgen.emulator.checks.tensor.pair_allocation import PairAllocation
@@ -108,6 +109,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         tensor_fences,
         tensor,
         OperandOverlaps(findings),
+        OperandCells(slots, machine.cta_slot, findings),
         PairAllocation(order, findings),
         exits,
         Phases(order, mbarriers, waits, findings),

@@ -228,6 +228,20 @@ TMEM_OVERLAP = _check(
     twin="bugs/test_bugs.py::test_right_twin_is_clean[scales-overlap-the-accumulator-eager]",
 )
 
+OPERAND_CELLS = _check(
+    code="operand-cells",
+    title="TMEM read in another layout than it was written",
+    section="9.7.16.10.1",
+    rule="The MMAs of one accumulation must read each column of A once, and A of 16-bit elements has two in each "
+    "column; .pack::16b and .unpack::16b are for accumulators of f16.",
+    why="A step of 4 columns for 8 multiplies half of P twice, and leaves half out; A that .unpack::16b has stored is "
+    "every second element and zeros; .pack::16b keeps the low half of f32. Nothing faults.",
+    fix="step A by 8 columns for each MMA, and store it packed",
+    example="add.u32 %p, %p, 4;      // A of the next MMA; fixed: 8",
+    fires="bugs/test_bugs.py::test_bug_is_reported[p-of-half-a-step-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[p-of-half-a-step-eager]",
+)
+
 MANY_ISSUERS = _check(
     code="many-issuers",
     title="several lanes issue",
