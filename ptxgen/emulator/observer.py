@@ -427,8 +427,19 @@ class Observer:
     ) -> None:
         """A tcgen05.mma, cp or shift will write columns, or add to them."""
 
-    def accumulator_written(self, work: AsyncWork, slot: int, bands: list[int], columns: range, type: str) -> None:
-        """These columns, which a tcgen05.mma has been found to write, are an accumulator of this type."""
+    def accumulator_written(
+        self,
+        work: AsyncWork,
+        slot: int,
+        bands: list[int],
+        columns: range,
+        type: str,
+        place: tuple[int, int],
+        cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> None:
+        """These columns, which a tcgen05.mma has been found to write, are an accumulator of this type: element (m, n)
+        has the lane and column of `cells` from `place` on.
+        """
 
     def pair_allocates(self, warp: int, peer: int, statement: Instruction) -> None:
         """A warp requests columns of tensor memory in both CTAs of its pair; `peer` is the slot of the other one."""

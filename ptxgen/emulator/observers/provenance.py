@@ -4,8 +4,8 @@ read.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device import Access
 from ptxgen.device.report import Role
+from ptxgen.emulator.engines.matrix_operands import MatrixOperand
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import GRANULE
@@ -95,6 +96,12 @@ class WorkRecord:
     signals: str = ""
     #: Of wgmma: whether it adds to its accumulator.
     accumulates: bool = True
+    #: A and B in shared memory, by CTA slot in the order of the pair.
+    matrices: list[tuple[int, MatrixOperand]] = field(default_factory=list)
+    #: By CTA slot: where D of tcgen05.mma begins, (lane, column), and the cells of its elements from there.
+    accumulators: dict[int, tuple[tuple[int, int], tuple[NDArray[np.int64], NDArray[np.int64]]]] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True)
@@ -287,6 +294,27 @@ class Provenance(Observer):
             made = TensorAccess(record.order, work, work.warp, work.statement, slot, bands, columns, accumulates)
             self.tensor_writes.append(made)
 
+    def operand_read(
+        self, work: AsyncWork, slot: int, operand: MatrixOperand, sum: Hashable, *, accumulates: bool
+    ) -> None:
+        record = self.works.get(work.number)
+        if record is not None:
+            record.matrices.append((slot, operand))
+
+    def accumulator_written(
+        self,
+        work: AsyncWork,
+        slot: int,
+        bands: list[int],
+        columns: range,
+        type: str,
+        place: tuple[int, int],
+        cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> None:
+        record = self.works.get(work.number)
+        if record is not None:
+            record.accumulators[slot] = place, cells
+
     def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
         record = self.works.get(work.number)
         if record is not None:
@@ -323,6 +351,22 @@ class Provenance(Observer):
     def last_shared(self, slot: int, offset: int, before: int) -> LaneAccess | WorkAccess | None:
         """What wrote a byte of a CTA's shared memory last, before a time, since the CTA began."""
         return next(self._writes(self.shared_writes, slot, offset, before), None)
+
+    def last_writers(self, slot: int, granules: Sequence[int], before: int) -> list[LaneAccess | WorkAccess | None]:
+        """What wrote the first byte of each of these granules of a CTA last, before a time."""
+        begin, found = self.begin(slot, before - 1), dict[int, LaneAccess | WorkAccess]()
+        left = set(granules)
+        for number in range(bisect_left(self.shared_writes, before, key=lambda each: each.order) - 1, -1, -1):
+            each = self.shared_writes[number]
+            if each.order < begin or not left:
+                break
+            if isinstance(each, WorkAccess):
+                here = left.intersection(each.granules.tolist()) if each.slot == slot else set[int]()
+            else:
+                here = {granule for granule in left if each.lanes_at(slot, granule * GRANULE)}
+            found.update(dict.fromkeys(here, each))
+            left -= here
+        return [found.get(granule) for granule in granules]
 
     def _writes(
         self, writes: Sequence[LaneAccess | WorkAccess], slot: int | None, offset: int, before: int | None

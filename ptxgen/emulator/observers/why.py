@@ -18,9 +18,11 @@ from ptxgen.device.placed import Placed
 from ptxgen.device.report import line_list
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import GRANULE
+from ptxgen.emulator.observers.operand_elements import Cell, OperandElements, cell_of
 from ptxgen.emulator.observers.provenance import LaneAccess, Provenance, TensorAccess, WorkAccess, WorkRecord
-from ptxgen.layouts.tmem import load_cells
-from ptxgen.syntax import Statement
+from ptxgen.layouts.fragments import wgmma_accumulator_fragment
+from ptxgen.layouts.tmem import LoadShape, load_cells
+from ptxgen.syntax import Instruction, Statement
 from ptxgen.syntax.operands import Name, Operand, Vector
 
 if TYPE_CHECKING:
@@ -61,6 +63,10 @@ _Value = tuple[int, frozenset[int]]
 _ALL_QUARTERS = frozenset(range(4))
 #: Conversions of two numbers to the halves of a register.
 _PACKS = re.compile(r"cvt\.(\w+\.)*b?f16x2\.f32$")
+
+
+#: The shape and the number of tcgen05.ld.
+_LOAD_SHAPES = re.compile(r"\.(32x32b|16x64b|16x128b|16x256b)\.x(\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,7 @@ class Why:
         self._program = cast("Program", history.program)
         self._operations = {id(each.statement): each for each in self._program.operations}
         self._reaching = Reaching(self._program)
+        self._elements_of_operands = OperandElements(history, arrays)
 
     def explain(self, array: Placed, index: Sequence[int]) -> Step:
         """Where an element's value comes from. Raises ElementError for an element that there is not."""
@@ -226,7 +233,7 @@ class Why:
             return []
         values = self._stored(user, part)
         if user.statement.opcode.startswith("stmatrix"):  # the row of a lane comes from registers of others
-            thread = replace(thread, lane=None)
+            values, thread = self._stored_matrix(user, values, part, thread)
         found: dict[object, list[Step]] = {}
         waiting = [(register, quarters, user, thread) for register, quarters in values]
         asked: set[object] = set()
@@ -247,6 +254,26 @@ class Why:
         steps = [step for made in found.values() for step in made]
         return steps or [Step("computed from parameters, constants and special registers")]
 
+    @staticmethod
+    def _stored_matrix(
+        user: Operation, values: list[_Value], part: float, thread: _Thread
+    ) -> tuple[list[_Value], _Thread]:
+        """The register and the lane of stmatrix of 16 bits that make `part` of the row of a lane; else any lane."""
+        statement, lane = user.statement, thread.lane
+        vector = statement.operands[-1]
+        elements: Sequence[Operand] = vector.elements if isinstance(vector, Vector) else [vector]
+        names = user.names.in_scope()
+        known = ".m8n8." in statement.opcode and statement.opcode.endswith(".b16") and lane is not None
+        if not known or lane is None or lane // 8 >= len(elements) or str(elements[lane // 8]) not in names:
+            return values, replace(thread, lane=None)
+        row, byte = lane % 8, int(part * 16)
+        column = byte // 2
+        if ".trans" in statement.opcode:
+            row, column = column, row
+        quarter = column % 2 * 2 + byte % 2
+        register = names[str(elements[lane // 8])].index
+        return [(register, frozenset([quarter]))], replace(thread, lane=4 * row + column // 2)
+
     def _made(self, operation: Operation, register: int, thread: _Thread, depth: int) -> list[Step] | None:
         """How an instruction made a register from memory or by MMAs; None if only from other registers."""
         statement, traits = operation.statement, operation.traits
@@ -255,7 +282,7 @@ class Why:
         if (thread.warp, id(statement)) in self._history.tensor_loads:
             return self._tensor_load(operation, register, thread, depth)
         if statement.opcode.startswith("wgmma.mma_async"):
-            return self._wgmma(operation, thread, depth)
+            return self._wgmma(operation, register, thread, depth)
         loads = self._history.loads.get(id(statement))
         if loads is None:
             return [] if traits.effects else None
@@ -293,9 +320,13 @@ class Why:
         if not writers:
             return [made.add([Step("uninitialized")])]
         records = [self._history.works[each.work.number] for each in writers if each.work is not None]
-        return [made.add(self._multiplied(records, depth - 1, adds=writers[0].accumulates))]
+        cells = [
+            cell_of(each, read.slot, lanes.start, columns.start) if len(lanes) == len(columns) == 1 else None
+            for each in records
+        ]
+        return [made.add(self._multiplied(records, depth - 1, adds=writers[0].accumulates, cells=cells))]
 
-    def _wgmma(self, operation: Operation, thread: _Thread, depth: int) -> list[Step]:
+    def _wgmma(self, operation: Operation, register: int, thread: _Thread, depth: int) -> list[Step]:
         first = thread.warp - thread.warp % self._machine.warps_per_cta % 4
         every = [each for each in self._history.warpgroups.get(first, []) if each.order < thread.order]
         accumulator = self._operations[id(operation.statement)].use.writes
@@ -309,10 +340,36 @@ class Why:
                 break
         if not records:
             return []
-        return self._multiplied(records[::-1], depth - 1, adds=records[-1].accumulates)
+        cells = [self._cell_of_wgmma(each, register, thread) for each in records[::-1]]
+        return self._multiplied(records[::-1], depth - 1, adds=records[-1].accumulates, cells=cells)
 
-    def _multiplied(self, records: Sequence[WorkRecord], depth: int, *, adds: bool) -> list[Step]:
-        """MMAs, or other work, of the same kind together, with all that they read."""
+    def _cell_of_wgmma(self, record: WorkRecord, register: int, thread: _Thread) -> Cell | None:
+        """Row and column of D in a register of a thread; None where that has two, or another MMA wrote it."""
+        statement = record.work.statement
+        operation = self._operations.get(id(statement))
+        vector = statement.operands[0] if isinstance(statement, Instruction) else None
+        if operation is None or not isinstance(vector, Vector) or thread.lane is None:
+            return None
+        names = operation.names.in_scope()
+        written = [names[str(each)].index if str(each) in names else -1 for each in vector.elements]
+        b = next((operand for _, operand in record.matrices if operand.side == "B"), None)
+        if register not in written or b is None or len(written) * 2 != b.rows:
+            return None
+        rows, columns = wgmma_accumulator_fragment(b.rows, 32)
+        first = record.work.warp
+        place = (thread.warp - first) * 32 + thread.lane, written.index(register), 0
+        return Cell(record.work.slot, int(rows[place]), int(columns[place]))
+
+    def _multiplied(
+        self,
+        records: Sequence[WorkRecord],
+        depth: int,
+        *,
+        adds: bool,
+        cells: Sequence[Cell | None] = (),
+    ) -> list[Step]:
+        """MMAs, or other work, of the same kind together, with all that they read; `cells` are the elements of D."""
+        places = dict(zip((each.work.number for each in records), cells, strict=False))
         kinds: dict[str, list[WorkRecord]] = {}
         for each in records:
             kinds.setdefault(each.work.what, []).append(each)
@@ -324,6 +381,8 @@ class Why:
             count = f"{len(works)} of them ({lines})" if len(works) > 1 else what
             begins = "the first adds to what was there" if adds else "the first overwrites"
             made = Step(f"{access}, {count}{f', {begins}' if len(works) > 1 else ''}")
+            elements = self._elements_of_operands.lines([(each, places.get(each.work.number)) for each in works])
+            made.add([Step(each) for each in elements])
             made.add(self._operands(works, depth))
             found.append(made)
         return found
@@ -457,17 +516,23 @@ def _ranges(first: Sequence[int], last: Sequence[int]) -> str:
 
 
 def _cells(operation: Operation, register: int, read: TensorAccess, thread: _Thread) -> tuple[range, range]:
-    """The cells of tensor memory from which a register of a lane comes: one of .32x32b, else all that are read."""
+    """The cells of tensor memory from which a register of a lane comes: one, or all that are read where the
+    instruction packs, or has two parts.
+    """
     lanes = range(16 * min(read.bands), 16 * (max(read.bands) + 1))
     destination = operation.statement.operands[0]
-    if ".32x32b." not in f"{operation.statement.opcode}." or ".pack::16b" in operation.statement.opcode:
+    shape = _LOAD_SHAPES.search(f"{operation.statement.opcode}.")
+    if shape is None or ".pack::16b" in operation.statement.opcode:
         return lanes, read.columns
     elements: Sequence[Operand] = destination.elements if isinstance(destination, Vector) else [destination]
     names = operation.names.in_scope()
     indices = [names[str(each)].index if str(each) in names else -1 for each in elements]
     if register not in indices or thread.lane is None:
         return lanes, read.columns
-    lane, column = (int(cell[thread.lane, indices.index(register)]) for cell in load_cells("32x32b", len(elements)))
+    lane, column = (
+        int(cell[thread.lane, indices.index(register)])
+        for cell in load_cells(cast("LoadShape", shape[1]), int(shape[2]))
+    )
     return range(lanes.start + lane, lanes.start + lane + 1), range(
         read.columns.start + column, read.columns.start + column + 1
     )

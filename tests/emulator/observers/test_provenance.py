@@ -61,6 +61,11 @@ def texts(step: Step) -> list[str]:
     return [each.strip() for each in str(step).splitlines()]
 
 
+def multiplied_elements(lines: list[str]) -> list[str]:
+    """What MMAs multiplied for one element of D."""
+    return [each for each in lines if " along K: " in each]
+
+
 def test_the_writers_of_a_kernel_of_stores() -> None:
     history = Provenance()
     emulator = Emulator("sm_90a", observers=[history])
@@ -133,6 +138,8 @@ def test_an_element_of_a_gemm(kernel: str, mma: str, box_of_a: str, box_of_b: st
     assert multiplied[0].endswith("the first overwrites")
     if ".32x32b." in plan.text:  # a lane has a row there
         assert any("of tensor memory, lane 3, column 5" in each for each in lines)
+    # From the accumulator's cell or register down to each element that was multiplied for it.
+    assert multiplied_elements(lines) == ["row 3 of A along K: a[3, 0:192]", "column 5 of B along K: b[5, 0:192]"]
     at = lines.index("a")
     assert lines[at + 1].startswith("cp.async.bulk.tensor")
     assert lines[at + 2] == f"{box_of_a}, an input"
@@ -149,6 +156,20 @@ def test_a_missing_k_block_is_seen() -> None:
     assert result.wrong
     lines = texts(Why(history, result.arrays).explain(result.arrays["c"], (3, 5)))
     assert "a[0:128, 192:256], an input" in lines
+    assert multiplied_elements(lines)[0] == "row 3 of A along K: a[3, 192:256]"
+
+
+def test_elements_of_a_layout_that_is_misread() -> None:
+    """A descriptor with half of SBO makes row 9 of A out of row 5."""
+    plan = find("hopper/wgmma").plan()
+    value = "0x4000004000010000"
+    assert value in plan.text
+    history = Provenance()
+    text = plan.text.replace(value, "0x4000002000010000")
+    result = GemmJob(plan, 64, 128, 64).run(Emulator(plan.target, observers=[history]), text=text)
+    assert result.wrong
+    lines = texts(Why(history, result.arrays).explain(result.arrays["c"], (9, 14)))
+    assert multiplied_elements(lines) == ["row 9 of A along K: a[5, 0:64]", "column 14 of B along K: b[10, 0:64]"]
 
 
 def test_tensor_memory_has_writers() -> None:

@@ -88,7 +88,16 @@ class OperandCells(Observer):
             self._compare(slot, bands, columns, read, accumulates=accumulates)
         self._changed(work, slot, bands, columns, _ANY)
 
-    def accumulator_written(self, work: AsyncWork, slot: int, bands: list[int], columns: range, type: str) -> None:
+    def accumulator_written(
+        self,
+        work: AsyncWork,
+        slot: int,
+        bands: list[int],
+        columns: range,
+        type: str,
+        place: tuple[int, int],
+        cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> None:
         self._changed(work, slot, bands, columns, _WORD if type in _WORDS else _ANY)
 
     def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:

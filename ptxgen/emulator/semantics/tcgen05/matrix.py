@@ -295,6 +295,6 @@ def _emit_accesses(
             events.tensor_operand_read(work, slot, bands, columns, what)
         bands = shape.bands(call.d[0])
         events.tensor_written(work, slot, bands, columns_of_d, accumulates=call.accumulate)
-        events.accumulator_written(work, slot, bands, columns_of_d, shape.d_type)
+        events.accumulator_written(work, slot, bands, columns_of_d, shape.d_type, call.d, shape.cells)
         if shape.form.ashift:
             events.tensor_written(work, slot, bands_of(range(LANES)), columns_of_a, accumulates=True)

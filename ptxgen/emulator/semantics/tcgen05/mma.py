@@ -65,7 +65,7 @@ class Shape:
         self.rows = idesc.m // form.cta_group
         where = {"cta_group": form.cta_group, "ws": form.ws, "sparse": form.sparse}
         self.layout = accumulator_layout(self.m, **where)
-        lanes, columns = accumulator_cells(self.m, self.n, **where)
+        lanes, columns = self.cells = accumulator_cells(self.m, self.n, **where)
         self.columns = int(columns.max()) + 1
         self.parts = [Part(lanes[:, first], first, first + self.columns) for first in range(0, self.n, self.columns)]
         self.lane_starts = (0, 16) if self.layout in ("C", "F") else (0,)
