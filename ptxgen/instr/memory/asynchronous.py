@@ -37,6 +37,13 @@ class st_async(
     needs = {"b128": Availability("9.2", "sm_90+")}
     _w = rule("width")(access.narrow)
 
+    @rule("order")
+    def _order(self) -> str | None:
+        """.cluster does not go with .shared, which is the CTA's own (measured, ptxas 13.5)."""
+        if self.order == "cluster" and self.space == "shared":
+            return "st.async.cluster requires .shared::cluster, not .shared"
+        return None
+
 
 class st_async_release(
     Instruction,
