@@ -12,6 +12,8 @@ from ptxgen.sass.listing import FILES, Function, Instruction, Registers
 OPTIONS = ("-c", "-hex", "-plr", "-lrm", "narrow")
 #: The same without life ranges, which nvdisasm 13 does not find in cubins of CUDA 12 and older.
 PLAIN_OPTIONS = ("-c", "-hex")
+#: The opcode of an instruction that nvdisasm prints as its encoding alone, as ldmatrix.s8.s4 by nvdisasm 13.5.
+UNNAMED = "UNNAMED"
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(\S+?),")
 _LABEL = re.compile(r"^([\w.$@]+):")
 _FIRST = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s*(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/")
@@ -120,14 +122,16 @@ def parse(text: str, lines: Mapping[tuple[str, int], tuple[int | None, str]] | N
         if match := _FIRST.match(code):
             pending = int(match[1], 16), match[2], int(match[3], 16)
         elif match := _SECOND.match(code):
-            if pending is None:
-                raise ListingError(f"line {number}: an encoding without an instruction: {code.strip()}")
+            if pending is None:  # the first half of an instruction for which nvdisasm has no name
+                place = current.instructions[-1].address + 16 if current.instructions else 0
+                pending = place, UNNAMED, int(match[1], 16)
+                continue
             address, written, low = pending
             word = low | int(match[1], 16) << 64
             registers = columns.read(table) if table else Registers()
             made = _instruction(len(current.instructions), address, written, word, registers)
-            place = (lines or {}).get((current.name, address))
-            current.instructions.append(replace(made, ptx_line=place[0], source=place[1]) if place else made)
+            located = (lines or {}).get((current.name, address))
+            current.instructions.append(replace(made, ptx_line=located[0], source=located[1]) if located else made)
             pending = None
         elif match := _LABEL.match(code):
             name, index = match[1], len(current.instructions)

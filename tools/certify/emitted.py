@@ -3,10 +3,12 @@
     python -m tools.certify.emitted --record
 
 Every form stands alone in a kernel that loads its registers from memory (volatile) and stores them all afterwards, so
-that ptxas at -O3 can neither drop it nor fold it into its neighbors. The line table says which SASS comes from its
+that ptxas at -O3 can neither drop it nor fold it into its neighbors. What has a meaning among others alone stands
+among them (`_CONTEXTS`): setmaxnreg in a kernel with a bound on its registers, tcgen05.wait behind a tcgen05.ld whose
+registers are used. The line table says which SASS comes from its
 line, except for texture and surface instructions: ptxas gives theirs the line of a neighbor. Theirs is what a kernel
 has more than the same one without the line; handles are in registers, and samplers are those of the textures. Of a
-declaration with many forms as many are taken as show every modifier once.
+declaration with many forms as many are taken as show every modifier once. --record of some families keeps the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from ptxgen.instr.model.operands import (
     EXAMPLE_RESULT,
 )
 from ptxgen.sass import Function, load
-from ptxgen.sass.index import TARGETS, Index, write
+from ptxgen.sass.index import TARGETS, Index, index, write
+from ptxgen.sass.parse import UNNAMED
 from ptxgen.toolchain import AssemblerError, assemble, find_ptxas, ptxas_version
 from tools.certify import cases
 
@@ -47,6 +50,30 @@ _NAMED = re.compile(r"%x_(pred|[bsuf]\d+)_(\d+)")
 
 
 @dataclass(frozen=True)
+class Context:
+    """What a form stands in: directives of its kernel, lines before it, and lines behind it."""
+
+    directives: str = ""
+    before: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+
+
+#: By declaration.
+_CONTEXTS = {
+    "miscellaneous.setmaxnreg": Context(".reqntid 256 .maxnreg 128"),
+    "tcgen05.wait": Context(
+        "",
+        (
+            ".reg .b32 %x_address, %x_loaded<2>;",
+            "ld.volatile.global.b32 %x_address, [%x_memory];",
+            "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%x_loaded0, %x_loaded1}, [%x_address];",
+        ),
+        tuple(f"st.volatile.global.b32 [%x_memory+{8192 + 4 * each}], %x_loaded{each};" for each in range(2)),
+    ),
+}
+
+
+@dataclass(frozen=True)
 class Form:
     """One legal form: its declaration, opcode with modifiers, and a line of it."""
 
@@ -58,6 +85,11 @@ class Form:
     def has_no_line(self) -> bool:
         """Whether ptxas's line table does not lead to it."""
         return self.key.split(".")[0] in ("texture", "surface")
+
+    @property
+    def context(self) -> Context:
+        """What it stands in."""
+        return _CONTEXTS.get(self.key, Context())
 
 
 def chosen(declaration: type[Instruction], target: str) -> list[Form]:
@@ -135,7 +167,7 @@ def _registers(form: Form) -> list[tuple[str, str]]:
 
 
 def _before(name: str, form: Form) -> Iterator[str]:
-    yield f".visible .entry {name}(.param .b64 x_param) {{"
+    yield f".visible .entry {name}(.param .b64 x_param) {form.context.directives} {{"
     yield ".reg .b64 %x_memory; .reg .b32 %x_flag;"
     for register, type in _registers(form):
         yield f".reg .{type} {register};"
@@ -158,10 +190,12 @@ def _before(name: str, form: Form) -> Iterator[str]:
             yield f"ld{_volatile(type)}.global.{type} {register}, [%x_memory+{16 * place}];"
     if EXAMPLE_RESULT in form.line:
         yield f"call ({EXAMPLE_RESULT}), x_returns;"
+    yield from form.context.before
     yield f"{EXAMPLE_LABEL}:"
 
 
 def _stores(form: Form) -> Iterator[str]:
+    yield from form.context.behind
     for place, (name, type) in enumerate(_registers(form)):
         if type == "pred":
             yield f"selp.b32 %x_flag, 1, 0, {name};"
@@ -213,8 +247,12 @@ def added(function: Function, without: Function) -> str:
 
 
 def _listed(found: Counter[str]) -> str:
-    found.pop("NOP", None)
-    shown = [f"{count} {name}" if count > 1 else name for name, count in found.items()]
+    if len(found) > 1:
+        del found["NOP"]
+    names = {UNNAMED: "(an instruction that nvdisasm does not name)"}
+    shown = [
+        f"{count} {names.get(name, name)}" if count > 1 else names.get(name, name) for name, count in found.items()
+    ]
     more = len(shown) - _LISTED
     return ", ".join(shown[:_LISTED] + ([f"and {more} more"] if more > 0 else []))
 
@@ -255,7 +293,10 @@ def main() -> int:
     print(f"{count} forms of {len(forms)} declarations; ptxas refused {refused}")
     if arguments.record:
         if arguments.families:
-            parser.error("--record needs all families")
+            kept = {
+                key: {target: dict(each) for target, each in targets.items()} for key, targets in index().forms.items()
+            }
+            forms = kept | forms
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         write(Index(ptxas_version(find_ptxas()), today, forms))
     else:
