@@ -117,6 +117,11 @@ def between(earlier: int, clock: int, later: int, now: int) -> Hashable:
     return "between", earlier, clock, later, now
 
 
+def word(address: int) -> Hashable:
+    """Strong and weak accesses of the word at an address race: a counter, flag or lock."""
+    return "word", address
+
+
 def in_flight(actor: int, clock: int) -> Hashable:
     """Copies (cp.async) of a warp are in flight in an interval of its: one wait is missing for all."""
     return "in flight", actor, clock

@@ -44,6 +44,36 @@ def _barrier(barrier: str, one: Access, other: Access, text: KernelText | None) 
     return f"{barrier}{between(one, other)}"
 
 
+def _across_ctas(found: Access, other: Access, instead: str) -> str | None:
+    """The fix of a race of two CTAs that no cluster joins: a flag, or a strong access `instead`."""
+    reader = next((each for each in (found, other) if each.role == "reader"), None)
+    writer = other if reader is found else found
+    if reader is None:
+        first, second = f"line {other.line}", f"line {found.line}"
+        return f"order {first} and {second} by st.release.gpu and ld.acquire.gpu of a flag, or make them two launches"
+    flag = (
+        f"st.release.gpu or red.release.gpu of a flag after line {writer.line}, and ld.acquire.gpu of it before line "
+        f"{reader.line}, with a barrier where one thread does so for others"
+    )
+    return f"{flag}; or {instead}" if instead else flag
+
+
+def of_unfinished(what: str, line: int, found: Access) -> str | None:
+    """The fix where an access comes before an asynchronous operation of a line is complete (`what`: "tcgen05.mma").
+
+    None: that of the check.
+    """
+    if what.startswith("tcgen05"):
+        commit = f"tcgen05.commit by the issuing thread after line {line}"
+        return f"{commit}, and a wait for its mbarrier before line {found.line}"
+    if what.startswith("wgmma"):
+        return f"wgmma.commit_group after line {line} and wgmma.wait_group 0, before line {found.line}"
+    if what in ("bulk store", "tensor store", "bulk reduction", "tensor reduction"):
+        wait = "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0"
+        return f"{wait} by the thread of line {line}, then a barrier, before line {found.line}"
+    return None
+
+
 def of_threads(
     found: Access, what: str, other: Access, kind: str, distance: Distance, text: KernelText | None = None
 ) -> str | None:
@@ -61,9 +91,12 @@ def of_threads(
         instead = f"a strong {plain} in line {weak.line} ({stead}.{_SCOPES[distance]} or .volatile, or an atomic)"
     barrier = _BARRIERS.get(distance, "")
     if not barrier:
-        return instead or None
-    if what == kind == "store" and found.line == other.line:
-        return f"let one warp store it, or put {barrier}{between(found, other)}"
+        return _across_ctas(found, other, instead if weak is not None and weak.role == "reader" else "")
+    if what == kind == "store":
+        order = f"{barrier}{between(found, other)}"
+        if found.line == other.line:
+            return f"let one warp store it, or put {order}"
+        return f"{order}, or give the two bytes of their own"
     order = _barrier(barrier, found, other, text)
     load, store = (found.line, other.line) if what == "load" else (other.line, found.line)
     if {what, kind} == {"load", "store"} and text and load and store and text.updates(load, store):
@@ -73,7 +106,7 @@ def of_threads(
 
 def of_cp_async(later: Access, distance: Distance) -> str:
     """The fix where an access comes before a wait for a cp.async, of this warp ("warp") or of another one."""
-    wait = "cp.async.wait_all (or cp.async.wait_group N)"
+    wait = "cp.async.wait_all (or cp.async.commit_group and cp.async.wait_group N)"
     if distance == "warp":
         return f"{wait} before line {later.line}, then bar.warp.sync where another lane has copied"
     return f"{wait} by the copying threads, then {_BARRIERS[distance]}, before line {later.line}"

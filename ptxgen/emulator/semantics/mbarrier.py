@@ -113,7 +113,7 @@ def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Pl
                     statement,
                     summary=f"{access} initializes {access.place}, which {first} has initialized",
                     rule="No mbarrier.inval separates the two",
-                    fix=f"mbarrier.inval before line {statement.line}",
+                    fix=f"let one thread initialize it, or mbarrier.inval before line {statement.line}",
                     accesses=(access, first),
                     cause=frozenset([causes.WRONG_INIT]),
                 )

@@ -237,7 +237,9 @@ class GlobalEvents:
         distance: fixes.Distance = "grid" if actor // per_cluster != mine // per_cluster else "cluster"
         distance = "cta" if actor // per_cta == mine // per_cta else distance
         kind, between = self.kind_of(event).what, frozenset[Hashable]()
-        if distance != "grid" and not under_way:
+        if address is not None and not under_way and {what, kind} & {"atomic operation", "strong load", "strong store"}:
+            between = frozenset([causes.word(address)])
+        elif distance != "grid" and not under_way:
             between = frozenset([causes.between(actor, clock, warp, order.clock(warp))])
         fix = None if under_way else fixes.of_threads(found, what, other, kind, distance, self._flags.text)
         flag = self._flag(warp, event, what, statement, address)

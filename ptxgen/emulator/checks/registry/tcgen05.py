@@ -28,7 +28,7 @@ TENSOR_RACE = _check(
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
     fires="emulator/checks/order/test_tcgen05_order.py::test_columns_used_again_before_a_load_is_waited_for",
     twin="emulator/checks/order/test_tcgen05_order.py::test_columns_used_again_before_a_load_is_waited_for",
-    explains=("tensor-race", "tmem-freed-in-use", "cta-exit"),
+    explains=("tensor-race", "tmem-freed-in-use", "cta-exit", "missing-tcgen05-wait"),
 )
 
 MISSING_TCGEN05_WAIT = _check(

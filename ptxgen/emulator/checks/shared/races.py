@@ -472,6 +472,8 @@ class SharedRaces:
             fix = f"mbarrier.arrive on {early[0]} after line {access.statement.line}"
         elif not why and name:
             fix = f"wait for {name} before line {access.statement.line} (mbarrier.try_wait, branch on the result)"
+        elif not why:
+            fix = fixes.of_unfinished(earlier.what, earlier.statement.line, found)
         self._findings.report(
             mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
             access.statement,

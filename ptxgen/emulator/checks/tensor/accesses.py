@@ -225,7 +225,7 @@ class TensorAccesses(OrderListener, Observer):
                 "the columns without tcgen05.wait::ld",
                 fix=f"tcgen05.wait::ld after line {load.line}, before the release",
                 accesses=(writer, found),
-                cause=_caused(operation.statement, None),
+                cause=_caused(operation.statement, None) | {causes.UNAWAITED_LOADS},
             )
 
     def _against_load(self, reader: int, columns: range, event: Event, report: Callable[[], None]) -> None:
