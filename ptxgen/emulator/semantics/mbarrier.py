@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -187,6 +187,11 @@ class _Use:
     relaxed: bool = False
     scope: str | None = None
 
+    @property
+    def only_arrives(self) -> bool:
+        """Whether arrivals of several lanes are one of as many."""
+        return self.arrives and not (self.expects or self.completes or self.drops or self.no_complete)
+
     def apply(self, machine: Machine, warp: int, slot: int, offset: int, amount: int, count: int) -> int:
         """Do it; the object's state before."""
         barrier = machine.mbarrier(slot, offset, warp, self.statement)
@@ -223,6 +228,24 @@ class _Use:
         return before
 
 
+def _alike(machine: Machine, use: _Use, warp: int, slot: int, offset: int, rows: Sequence[Sequence[int]]) -> list[int]:
+    """Let lanes that arrive alike on an object arrive at once: the states that they return.
+
+    Empty, with nothing done, where the lanes differ, or have more arrivals than the phase expects.
+    """
+    places, _, counts, _ = rows
+    number, count = len(places), counts[0]
+    if number == 1 or count < 1 or places.count(places[0]) < number or counts.count(count) < number:
+        return []
+    if number * count > machine.mbarrier(slot, offset, warp, use.statement).pending:
+        return []
+    first = use.apply(machine, warp, slot, offset, 0, number * count)
+    machine.settle(slot, machine.mbarriers[slot][offset])
+    pending = -(first >> _PENDING_SHIFT) & _COUNT_MASK
+    rest = first & ~(_COUNT_MASK << _PENDING_SHIFT)
+    return [rest | (-(pending - index * count) & _COUNT_MASK) << _PENDING_SHIFT for index in range(number)]
+
+
 def _bind(op: _Tx | _ArriveTx | _Arrive, binder: Binder, use: _Use) -> Plain:
     address = binder.address(op.addr)
     size = None if isinstance(op, _Arrive) else binder.source(op.tx_count, "u32")
@@ -233,20 +256,26 @@ def _bind(op: _Tx | _ArriveTx | _Arrive, binder: Binder, use: _Use) -> Plain:
     def run(g: Group) -> None:
         machine, clusters = g.machine, g.machine.clusters
         states = np.zeros((g.size, 32), np.uint64)
-        position, lanes = {int(warp): index for index, warp in enumerate(g.indices)}, bits_of(g.active)
-        begun: set[int] = set()  # the lanes of a warp arrive together
+        active = g.active
+        lanes = bits_of(active)
         sizes, counts = size(g) if size is not None else 0, count(g) if count is not None else 1
         masks = mask(g) if mask is not None else 0
-        for warp, lane, (place, amount, arrivals, named) in each(g, address(g), sizes, counts, masks):
-            slot, offset = clusters.locate(warp, place, use.space)
-            if warp not in begun:
-                begun.add(warp)
-                machine.events.mbarriers_updated(
-                    warp, int(lanes[position[warp]]), slot, use.statement, arrives=use.arrives, relaxed=use.relaxed
-                )
-            for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
-                states[position[warp], lane] = use.apply(machine, warp, each_slot, offset, amount, arrivals)
-                machine.settle(each_slot, machine.mbarriers[each_slot][offset])
+        operands = [g.full(value) for value in (address(g), sizes, counts, masks)]
+        for position, warp in enumerate(g.indices.tolist()):
+            rows = [value[position, active[position]].tolist() for value in operands]
+            for index, (place, amount, arrivals, named) in enumerate(zip(*rows, strict=True)):
+                slot, offset = clusters.locate(warp, place, use.space)
+                if not index:  # the lanes of a warp arrive together
+                    machine.events.mbarriers_updated(
+                        warp, int(lanes[position]), slot, use.statement, arrives=use.arrives, relaxed=use.relaxed
+                    )
+                    if use.only_arrives and mask is None and (made := _alike(machine, use, warp, slot, offset, rows)):
+                        states[position, active[position]] = made
+                        break
+                lane = int(active[position].nonzero()[0][index])
+                for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
+                    states[position, lane] = use.apply(machine, warp, each_slot, offset, amount, arrivals)
+                    machine.settle(each_slot, machine.mbarriers[each_slot][offset])
         if state is not None:
             state(g, states)
 

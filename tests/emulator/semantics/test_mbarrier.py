@@ -561,3 +561,36 @@ def test_a_relaxed_barrier_is_enough_before_the_end(seed: int) -> None:
     assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
     report, _ = run(ENDS.format("", RELAXED), block=64, schedule="random", seed=seed)
     assert (report.status, codes(report)) == ("findings", ["mbarrier-inval-race"]), report.summary()
+
+
+@pytest.mark.parametrize(("count", "extra"), [("", 0), (", 3", 0), (", 3", 5), (", %count", 0)], ids=str)
+def test_states_of_lanes_that_arrive_together(count: str, extra: int) -> None:
+    """Each lane gets the state before its own arrival, whether the lanes arrive alike or with different counts."""
+    counts = {"": [1] * 64, ", 3": [3] * 64, ", %count": [1 + each % 5 for each in range(64)]}[count]
+    expected = sum(counts) + extra
+    body = f"""
+        .reg .u32 %count;
+        rem.u32 %count, %t, 5;
+        add.u32 %count, %count, 1;
+        setp.eq.u32 %p, %t, 0;
+        @%p mbarrier.init.shared.b64 [bar], {expected};
+        bar.sync 0;
+        mbarrier.arrive.shared.b64 %state, [bar]{count};
+        mbarrier.pending_count.b64 %x, %state;
+        mad.wide.u32 %at, %t, 4, %out0;
+        st.global.u32 [%at], %x;
+        bar.sync 0;
+        {TEST.format(0, 256)}
+    """
+    report, found = run(body, 65, block=64)
+    assert report.status == "ok", report.summary()
+    left = expected - np.cumsum([0, *counts])
+    if found[0] != expected:  # the second warp came first
+        left = np.concatenate(
+            [
+                expected - sum(counts[32:]) - np.cumsum([0, *counts[:32]])[:32],
+                expected - np.cumsum([0, *counts[32:]])[:32],
+            ]
+        )
+    assert found[:64] == left[:64].tolist()
+    assert found[64] == (extra == 0)
