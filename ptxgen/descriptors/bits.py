@@ -210,10 +210,15 @@ class BitStruct:
             found = c.extract(bits)
             if found != c.value:
                 problems[name] = f"{cls.range_name(c.low, c.high)} must be {c.value:#b} ({c.doc}), not {found:#b}"
-        if bits & cls.reserved_mask:
+        reserved = bits & cls.reserved_mask
+        for name, mask, number in cls._overflows(bits):
+            rule = cls.bit_fields[name].range_rule()
+            behind = _bit_list(mask & bits, cls.range_name).removeprefix("1 in ")
+            problems[name] = f"{name} must be {rule}, not {number}, which takes {behind} behind its field"
+            reserved &= ~mask
+        if reserved:
             problems["reserved"] = (
-                f"reserved bits must be 0, not {_bit_list(bits & cls.reserved_mask, cls.range_name)}"
-                + "".join(f"; {each}" for each in cls._overflows(bits))
+                f"reserved bits must be 0, not {_bit_list(reserved, cls.range_name)}{cls._reserved_hint(bits)}"
             )
         for name, declared in cls.bit_fields.items():
             if not declared.length:
@@ -227,8 +232,13 @@ class BitStruct:
         return values, problems
 
     @classmethod
-    def _overflows(cls, bits: int) -> Iterator[str]:
-        """Yield the numbers that were too large for their field, if the reserved bits behind them are theirs."""
+    def _reserved_hint(cls, bits: int) -> str:
+        """Return what may have set reserved bits, as the end of a sentence; empty where nothing is likely."""
+        return ""
+
+    @classmethod
+    def _overflows(cls, bits: int) -> Iterator[tuple[str, int, int]]:
+        """Yield fields whose number was too large, if the reserved bits behind are its: name, their mask, number."""
         for name in cls._overflowing:
             declared = cls.bit_fields[name]
             behind = declared.items[0][-1][1] + 1
@@ -238,8 +248,7 @@ class BitStruct:
             over = bits >> behind & (1 << count) - 1
             if over:
                 raw = declared.extract(bits) | over << declared.width()
-                number = raw * declared.scale + declared.bias
-                yield f"{name} would be {number} with them, but must be {declared.range_rule()}"
+                yield name, (1 << count) - 1 << behind, raw * declared.scale + declared.bias
 
     @classmethod
     def _read_rows(cls, bits: int, values: Mapping[str, Any], problems: Mapping[str, str]) -> list[Row]:
@@ -276,13 +285,11 @@ class BitStruct:
                 problem,
             )
             rows.append((c.low, row))
-        if "reserved" in problems:
-            wrong = bits & cls.reserved_mask
+        if wrong := bits & cls.reserved_mask:
             first = (wrong & -wrong).bit_length() - 1
             where = _bit_list(wrong, cls.range_name).removeprefix("1 in ")
-            row = Row(
-                where, "reserved", wrong >> first, wrong >> first, "", "illegal", DOCUMENTED, problems["reserved"]
-            )
+            said = problems.get("reserved") or "; ".join(problems[name] for name, _, _ in cls._overflows(bits))
+            row = Row(where, "reserved", wrong >> first, wrong >> first, "", "illegal", DOCUMENTED, said)
             rows.append((first, row))
         if not cls.word_bits:  # a format of many words is declared in the order in which a person thinks of it
             rows.sort(key=lambda pair: pair[0])

@@ -23,6 +23,9 @@ ADDRESS_MASK = 0x3FFFF
 """The address bits that a descriptor keeps: a shared::cluster address loses its CTA rank."""
 
 
+_UNIT = 16
+"""Bytes of a unit of addresses and offsets."""
+
 _STRIDES: dict[tuple[str, bool], tuple[str, str]] = {
     ("k", False): ("between 16-byte chunks of K", "between groups of 8 rows"),
     ("k", True): ("ignored", "between groups of 8 rows"),
@@ -56,12 +59,46 @@ class _Matrix:
             )
         if self.base_offset and not mode.width:
             remarks.append("base_offset has no effect without swizzle")
+        remarks += self._in_bytes()
         group = (4 if self.swizzle == "128B_atom_32B" and self.major == "mn" else 8) * mode.row_bytes
         if 0 < self.stride_byte_offset < group:
             remarks.append(f"SBO {self.stride_byte_offset} steps over less than {group} bytes: neighbors overlap")
         if mode.width and self.major == "mn" and not self.leading_byte_offset:
             remarks.append(f"LBO 0 reads the same {mode.row_bytes} bytes of MN again where the operand is wider")
         return remarks
+
+    def _in_bytes(self) -> list[str]:
+        """Offsets that a compact tile has in bytes, written where units of 16 bytes belong.
+
+        A compact tile has one atom (8 lines of the swizzle's row, 128 bytes without swizzle) between its groups of
+        lines; without a swizzle one of the two offsets is that.
+        """
+        mode = SWIZZLES[self.swizzle]
+        group = (4 if self.swizzle == "128B_atom_32B" and self.major == "mn" else 8) * mode.row_bytes
+        lbo, sbo = self.leading_byte_offset, self.stride_byte_offset
+        if mode.width and sbo and sbo % (_UNIT * group) == 0:
+            found = [("SBO", sbo)]
+        elif not mode.width and min(lbo, sbo) >= _UNIT * group and not (lbo | sbo) % (_UNIT * group):
+            found = [("LBO", lbo), ("SBO", sbo)]
+        else:
+            return []
+        return [
+            f"{name} is {value} bytes: if {value // _UNIT} bytes were meant, the field must be "
+            f"{value // _UNIT // _UNIT}, in units of 16 bytes, not {value // _UNIT}"
+            for name, value in found
+        ]
+
+    @classmethod
+    def _reserved_hint(cls, bits: int) -> str:
+        """An address or offset in bytes that passes the 14 bits of its field."""
+        found = [
+            (name, raw)
+            for name, low in (("the start address", 0), ("LBO", 16))
+            for raw in (bits >> low & 0xFFFF,)
+            if raw >> 14 and raw % _UNIT == 0
+        ]
+        words = " and ".join(f"{name} {raw:#x}" for name, raw in found)
+        return f": fields take units of 16 bytes; was {words} written in bytes?" if found else ""
 
     def _hints(self) -> tuple[str, ...]:
         if SWIZZLES[self.swizzle].width and self.leading_byte_offset == 16 and self.major != "mn":

@@ -146,7 +146,8 @@ def test_decode_lists_everything_that_is_wrong() -> None:
     with pytest.raises(DescriptorError) as caught:
         InstructionDescriptor.decode(0x08400490 | 1 << 3 | 1 << 6 | 1 << 23 | 7 << 7)
     message = str(caught.value)
-    assert "reserved bits must be 0, not 1 in bit 6, bit 23" in message
+    assert "n must be a multiple of 8 from 8 to 256 (PTX ISA table 39), not 768, which takes bit 23" in message
+    assert "reserved bits must be 0, not 1 in bit 6;" in message
     assert "a_type must be 0 (f16) or 1 (bf16), not 7" in message
     with pytest.raises(DescriptorError, match="kind must be one of f16, tf32, f8f6f4, i8, ti16, not 'mxf4'"):
         InstructionDescriptor.decode(0x08400490, kind="mxf4")
@@ -189,7 +190,7 @@ def test_overflows_are_named_not_reserved_bits(name: str, low: int, unit: int, v
     field = InstructionDescriptor.bit_fields[name]
     overflown = made & ~field.mask() | (value // unit) << low
     (problem,) = InstructionDescriptor.read(overflown).problems
-    assert f"{name} would be {value} with them, but must be {rule}" in problem
+    assert problem == f"{name} must be {rule} (PTX ISA table 39), not {value}, which takes bit 23 behind its field"
 
 
 def test_an_overflow_of_m_sets_the_bit_of_k() -> None:

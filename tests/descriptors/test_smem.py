@@ -174,3 +174,37 @@ def test_explain() -> None:
 
 def test_swizzle_names_are_those_of_the_layouts() -> None:
     assert set(TCGEN05_CODES) | set(WGMMA_CODES) <= set(SWIZZLES)
+
+
+@pytest.mark.parametrize(
+    ("lbo", "sbo", "swizzle", "major", "named"),
+    [
+        (16, 1024, "128B", "k", ()), (16, 512, "64B", "k", ()), (0, 4096, "128B", "k", ()),
+        (8192, 1024, "128B", "mn", ()), (1024, 4096, "128B", "mn", ()), (2048, 128, "none", "k", ()),
+        (128, 2048, "none", "k", ()), (0, 128, "none", "", ()), (4096, 512, "128B_atom_32B", "mn", ()),
+        (16 * 16, 1024 * 16, "128B", "k", ("SBO",)), (0, 512 * 16, "64B", "k", ("SBO",)),
+        (0, 256 * 16, "32B", "", ("SBO",)), (8192 * 16, 1024 * 16, "128B", "mn", ("SBO",)),
+        (2048 * 16, 128 * 16, "none", "k", ("LBO", "SBO")), (128 * 16, 256 * 16, "none", "mn", ("LBO", "SBO")),
+        (0, 512 * 16, "128B_atom_32B", "mn", ("SBO",)),
+    ],
+)  # fmt: skip
+def test_offsets_in_bytes_are_noticed(lbo: int, sbo: int, swizzle: str, major: str, named: tuple[str, ...]) -> None:
+    """A field that has the byte offset of a compact tile; offsets of tiles that kernels use say nothing."""
+    made = SmemDescriptor(
+        start_address=0, leading_byte_offset=lbo, stride_byte_offset=sbo, swizzle=swizzle, major=major
+    )
+    found = [each for each in made.warnings() if "units of 16 bytes" in each]
+    assert [each.split()[0] for each in found] == list(named)
+    if named:
+        assert found[-1].endswith(
+            f"if {sbo // 16} bytes were meant, the field must be {sbo // 256}, in units of 16 bytes, not {sbo // 16}"
+        )
+
+
+def test_an_address_in_bytes_that_passes_its_field_is_named() -> None:
+    (problem,) = SmemDescriptor.read(1 << 46 | 2 << 61 | 64 << 32 | 0x4400).problems
+    assert problem.endswith(": fields take units of 16 bytes; was the start address 0x4400 written in bytes?")
+    (problem,) = SmemDescriptor.read(1 << 46 | 0x8000 << 16 | 64).problems
+    assert problem.endswith("was LBO 0x8000 written in bytes?")
+    (problem,) = SmemDescriptor.read(1 << 46 | 0x4001).problems
+    assert "bytes" not in problem
