@@ -159,11 +159,14 @@ class Finding:
         if not any(first):
             return line_list(self.also_lines)
         copies = self.also_sources.count(self.source)
-        first.pop(self.source, None)
+        if copies > 1:
+            first.pop(self.source, None)
+        else:
+            copies = 0
         parts = [f"line {line} ({source})" if source else f"line {line}" for source, line in first.items()]
         more = len(parts) - _SHOWN_LINES
         parts = [*parts[:_SHOWN_LINES], *([f"{more} more"] if more > 0 else [])]
-        parts += [f"{copies} other instruction{'s' * (copies > 1)} of this source line"] if copies else []
+        parts += [f"{copies} other instructions of this source line"] if copies else []
         return ", ".join(parts)
 
     def _other_places(self) -> str:

@@ -181,6 +181,7 @@ UNROLLED = """
     .loc 1 6 3
     ld.shared.u32 %x, [%at];
     ld.shared.u32 %x, [%at];
+    ld.shared.u32 %x, [%at];
     .loc 1 7 3
     ld.shared.u32 %x, [%at];
     ret;"""
@@ -189,6 +190,6 @@ UNROLLED = """
 def test_other_lines_have_their_source() -> None:
     report, _ = launch(UNROLLED, block=64, items='.file 1 "reverse.cu"')
     (found,) = report.findings
-    assert "(also at line 20 (reverse.cu:7:3), 1 other instruction of this source line)" in found.message
+    assert "(also at line 21 (reverse.cu:7:3), 2 other instructions of this source line)" in found.message
     assert found.fix == "bar.sync between line 14 (reverse.cu:5:3) and line 17"
     assert not any("PTX" in line for line in finding_lines(found, verbose=True))
