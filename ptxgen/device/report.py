@@ -125,6 +125,8 @@ class Finding:
     also_warps: int = 0
     #: The source line of each of `also_lines`, empty where unknown.
     also_sources: tuple[str, ...] = ()
+    #: The text of the line `source`, if its file was there.
+    source_text: str = ""
     #: The order of an exploration that shows it; empty outside explorations.
     order: str = ""
 
@@ -189,6 +191,8 @@ class Finding:
     def __str__(self) -> str:
         place = "" if self.line is None else f"line {self.line}{f' ({self.source})' if self.source else ''}: "
         lines = f"{place}{self.severity} [{self.code}] {self.message}".splitlines()
+        if self.source_text:
+            lines.append(shortened(self.source_text, _SHOWN_INSTRUCTION))
         if self.instruction:
             lines.append(shortened(self.instruction, _SHOWN_INSTRUCTION))
         if self.order:

@@ -254,6 +254,8 @@ def finding_lines(finding: Finding, verbose: bool) -> Iterator[str]:
     first, *rest = f"{place}{': ' if place else ''}{finding.severity} [{finding.code}] {message}".splitlines()
     yield first
     yield from (f"    {line}" for line in rest)
+    if finding.source_text:
+        yield f"    {shortened(finding.source_text, _SHOWN_INSTRUCTION)}"
     if finding.instruction:
         yield f"    {shortened(finding.instruction, _SHOWN_INSTRUCTION)}"
     if finding.consequences:

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
+from linecache import checkcache, getline
 from pathlib import PurePath
 
 from ptxgen import syntax
@@ -55,6 +56,8 @@ class SourceLines:
 
     def __init__(self, module: syntax.Module) -> None:
         self._files: dict[int, str] = {}
+        #: The path of each file as `.file` has it.
+        self._paths: dict[int, str] = {}
         self._lines: list[int] = []
         self._locations: list[syntax.Location | None] = []
         #: Of each location, by its index, that of the call into which it was inlined.
@@ -65,6 +68,7 @@ class SourceLines:
             if isinstance(item, syntax.FileDirective):
                 path = PurePath(item.path)
                 # Of a compiler's absolute paths the name is enough; templates have names that say their folder.
+                self._paths[item.index] = item.path
                 self._files[item.index] = path.name if path.is_absolute() else item.path
             elif isinstance(item, syntax.Function):
                 self._lines.append(item.line)
@@ -101,12 +105,26 @@ class SourceLines:
         inner, outer = ", inlined at ".join(names[:_INNERMOST]), ", inlined at ".join(names[-_OUTERMOST:])
         return f"{inner}, ... {left_out} more calls ..., inlined at {outer}"
 
+    def text(self, line: int) -> str:
+        """The text of the source line of an instruction in a line of the PTX; empty where its file is not there."""
+        index = bisect_right(self._lines, line) - 1
+        location = self._locations[index] if index >= 0 else None
+        if location is None:
+            return ""
+        file, number, _ = location.source
+        path = self._paths.get(file, "")
+        if not number or not path:
+            return ""
+        checkcache(path)
+        return getline(path, number).strip()
+
     def located(self, finding: Finding) -> Finding:
         """A finding with the source lines of its instruction and of its accesses, in its texts too."""
         source = "" if finding.line is None else self.of(finding.line)
         made = replace(
             finding,
             source=source,
+            source_text=self.text(finding.line) if source and finding.line is not None else "",
             also_sources=tuple(map(self.of, finding.also_lines)),
             accesses=tuple(
                 replace(each, source="" if each.line is None else self.of(each.line)) for each in finding.accesses
