@@ -18,7 +18,10 @@ from ptxgen.instr.model.symbols import CODES
 
 def inline_accepts(kernel: Kernel) -> tuple[Accept, ...]:
     """What comments accept in this kernel. Raises AcceptError for a comment that cannot be used."""
-    key = inline_accepts
+    if inline_accepts in kernel.cache:  # `ignore_accepts`
+        return ()
+    # Kernels of the same text are one, and the files may have been edited since.
+    key = inline_accepts, _stamps(kernel.module)
     if key not in kernel.cache:
         kernel.cache[key] = tuple(_accepts(kernel))
     found = kernel.cache[key]
@@ -39,6 +42,13 @@ def source_files(module: syntax.Module) -> dict[str, str]:
             path = PurePath(item.path)
             made[path.name if path.is_absolute() else item.path] = item.path
     return made
+
+
+def _stamps(module: syntax.Module) -> tuple[tuple[str, int, int], ...]:
+    """Path, time of the last change and size of each file that a module's `.file` name, where it is there."""
+    found = (source_file(path) for path in source_files(module).values())
+    stats = ((str(file), file.stat()) for file in found if file is not None)
+    return tuple((path, stat.st_mtime_ns, stat.st_size) for path, stat in stats)
 
 
 def _accepts(kernel: Kernel) -> Iterator[Accept]:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from ptxgen import syntax
 from ptxgen.device import Finding
+from ptxgen.files import source_file
 
 #: Places of an inlined location that are shown: so many of the innermost calls, and of the outermost ones, which are in
 #: the user's own code where the inner ones are in a library.
@@ -112,11 +113,11 @@ class SourceLines:
         if location is None:
             return ""
         file, number, _ = location.source
-        path = self._paths.get(file, "")
-        if not number or not path:
+        path = source_file(self._paths.get(file, ""))
+        if not number or path is None:
             return ""
-        checkcache(path)
-        return getline(path, number).strip()
+        checkcache(str(path))
+        return getline(str(path), number).strip()
 
     def located(self, finding: Finding) -> Finding:
         """A finding with the source lines of its instruction and of its accesses, in its texts too."""
