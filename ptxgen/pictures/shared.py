@@ -200,7 +200,11 @@ def tma(
     bits = DTYPES[type].bits
     sizes, moves = box_of(box, bits, swizzle)
     title = f"TMA box {_by(sizes)} of {type}, swizzle {swizzle}"
-    return _rows(title, moves, bits, start, color=color, access=access, width=bytes, at=at)
+    notes: list[str] = []
+    if bits >= 8:  # modes innermost first, as coordinates are
+        plain = SWIZZLES[swizzle].apply(moves.offsets(0))[:, :: bits // 8]
+        notes = notation(plain.reshape(sizes[:0:-1] + sizes[:1]).T, bits, swizzle)
+    return _rows(title, moves, bits, start, color=color, access=access, width=bytes, at=at, notes=tuple(notes))
 
 
 def sizes_of(name: str, word: str, most: int) -> tuple[int, ...]:

@@ -123,3 +123,7 @@ def test_an_unknown_field_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path) ->
 
 def test_a_concept_is_a_value() -> None:
     assert ALL["SBO"] == Concept(**ALL["SBO"].as_dict())  # type: ignore[arg-type]
+
+
+def test_checks_name_sections_of_the_manual() -> None:
+    assert {check.section for check in CHECKS.values() if check.section} <= _sections()

@@ -7,11 +7,13 @@ import time
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptxgen.descriptors import DescriptorError, TensorMap
+from ptxgen.layouts import cute
 from ptxgen.pictures import KINDS, beside, draw, svg, text
 from ptxgen.pictures.model import Panel, Picture
 from ptxgen.pictures.palette import fill
@@ -307,3 +309,28 @@ def test_speed() -> None:
         text(picture)
         best = min(best, time.process_time() - began)
     assert best < 0.4
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "bits"),
+    [
+        ("operand", ["k", "128B", "rows=32", "k=128"], 16), ("operand", ["mn", "64B", "rows=128"], 16),
+        ("operand", ["mn", "none"], 16), ("operand", ["mn", "tf32", "128B_atom_32B"], 32),
+        ("operand", ["e4m3", "32B"], 8),
+        ("tma", ["box=64x8"], 16), ("tma", ["box=16x4x3", "64B"], 16), ("tma", ["box=8x4", "f32", "none"], 32),
+    ],
+)  # fmt: skip
+def test_the_notation_of_cute_is_the_picture(kind: str, words: list[str], bits: int) -> None:
+    """The layout that the note has, swizzled on bytes by its own rule, gives the addresses of the picture."""
+    picture = draw(kind, words)
+    [note] = [each for each in picture.notes if each.startswith("CuTe: ")]
+    layout = cute.parse(note.rpartition(" o ")[2] if " o " in note else note[6:].partition(" (elements)")[0])
+    plain = layout.offsets() * bits // 8
+    swizzle = re.search(r"Swizzle<(\d),(\d),(\d)> on bytes", note)
+    if swizzle:
+        width, base, shift = map(int, swizzle.groups())
+        plain = plain ^ (plain >> base + shift & (1 << width) - 1) << base
+    address = np.array(picture.data["address"])
+    if kind == "tma":
+        address, plain = address[:, :: bits // 8], plain.T.reshape(len(address), -1)
+    assert (plain == address).all()

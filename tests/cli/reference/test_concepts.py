@@ -26,7 +26,7 @@ def test_examples_that_are_commands_run(cli: Cli, command: str) -> None:
 @pytest.mark.parametrize(
     ("word", "lines"),
     [
-        ("SBO", ["SBO  stride byte offset", "  rule  Write bytes >> 4", "  checks        operand-region"]),
+        ("SBO", ["SBO  stride byte offset", "  rule  Write bytes >> 4", "  checks        operand-layout"]),
         ("tmem", ["TMEM  tensor memory", "    address = lane << 16 | column"]),
         ("mbarrier phase", ["phase  mbarrier phase"]),
         ("swizzle 128B", ["swizzle  swizzling", "                ptxgen layout swizzle 128B at=3,17"]),
