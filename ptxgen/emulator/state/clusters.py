@@ -1,4 +1,4 @@
-"""Clusters: which CTAs form one, and the CTA and offset of an address in their shared memories. PTX ISA 2.2.3, 5.1.8.
+"""Clusters: which CTAs form one, and the CTA and offset of an address in their shared memories. PTX ISA 2.2.2, 5.1.7.
 
 The CTAs of a cluster are resident together, in consecutive slots by rank. An address in the shared window holds the
 CTA's rank in bits 24 and up and an offset below, also for a CTA's own variables: kernels clear a bit of it to reach the

@@ -72,7 +72,7 @@ SWIZZLE_MISMATCH = _check(
     code="swizzle-mismatch",
     title="swizzle mismatch",
     severity="advice",
-    section="5.5.5",
+    section="5.5.7",
     rule="The descriptor of an MMA names another swizzle than the copy that wrote the bytes.",
     why="The MMA then reads the elements in another order than they were written.",
     fix="use the tensormap's swizzle in the descriptor",
@@ -173,7 +173,7 @@ TENSORMAP_BOX = _check(
     code="tensormap-box",
     title="tensormap does not fit the mode",
     fault=True,
-    section="5.5.6",
+    section="5.5.3.4",
     rule="tile::gather4 and tile::scatter4 take maps whose boxes have one row, without interleave; im2col::w takes "
     "maps with a swizzle and no interleave.",
     why="Hardware ends the kernel.",
@@ -200,7 +200,7 @@ TENSORMAP_TYPE = _check(
     code="tensormap-type",
     title="tensormap element type",
     fault=True,
-    section="9.7.9.25.5.4",
+    section="9.7.9.25.5.3",
     rule="A reduction must be one that the map's element type has; maps for loads alone (16u4_align16b, the 8-byte "
     "flip) do not store.",
     why="Hardware ends the kernel.",

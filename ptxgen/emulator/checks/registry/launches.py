@@ -12,7 +12,7 @@ LAUNCH_SHAPE = _check(
     code="launch-shape",
     title="illegal launch",
     fault=True,
-    section="11.3",
+    section="11.7",
     rule="Grid, block and cluster must be what the kernel's directives allow (.reqntid, .maxntid, .reqnctapercluster, "
     ".explicitcluster, .maxclusterrank).",
     why="The driver refuses the launch.",

@@ -148,7 +148,7 @@ MISSING_PROXY_FENCE = _check(
 MISSING_TENSORMAP_FENCE = _check(
     code="missing-tensormap-fence",
     title="missing tensormap fence",
-    section="9.7.13.18",
+    section="9.7.13.4",
     rule="A copy that uses a tensormap which the kernel has changed in global memory needs release and acquire of the "
     "tensormap proxy between.",
     why="The copy may use the tensormap as it was before.",
@@ -226,7 +226,7 @@ GRID_RACE = _check(
 CTA_EXIT = _check(
     code="cta-exit",
     title="CTA exits too early",
-    section="5.1.8",
+    section="5.1.7",
     rule="A CTA must not exit while a peer or an asynchronous operation may still use its shared memory.",
     why="The memory then belongs to another CTA: the access reads or corrupts its data.",
     fix="before the exit, wait for copies, for MMAs that read, and for commits of peers on mbarriers here; in a "

@@ -149,7 +149,7 @@ TMEM_FREED_IN_USE = _check(
 TMEM_OUT_OF_BOUNDS = _fault(
     code="tmem-out-of-bounds",
     title="out of bounds in tensor memory",
-    section="9.7.16.2",
+    section="9.7.16.1.1",
     rule="Tensor memory has 128 lanes and 512 columns; a matrix must begin on a lane that its layout allows, A and "
     "metadata on the lane of D (layouts C and F).",
     why="Hardware ends the kernel.",
