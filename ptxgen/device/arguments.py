@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 from collections.abc import Sequence
@@ -19,8 +20,8 @@ class KernelArgumentError(ValueError):
 def pack_arguments(kernel: Kernel, args: Sequence[object]) -> bytes:
     """The parameter block of a launch: every argument at its parameter's offset, gaps zero.
 
-    A DeviceArray gives its address, bytes and objects with `.encode()` (TensorMap) give their bytes, NumPy
-    scalars their own bytes, an int is stored in the parameter's size, a float in its floating-point type.
+    A DeviceArray gives its address; bytes, structures of ctypes and objects with `.encode()` (TensorMap) give their
+    bytes, NumPy scalars their own; an int is stored in the parameter's size, a float in its floating-point type.
     Raises KernelArgumentError.
     """
     parameters, name = kernel.parameters, shortened_name(kernel.name)
@@ -56,6 +57,8 @@ def _argument_bytes(info: ParameterInfo, value: object) -> bytes:
     if isinstance(value, np.generic) or type(value).__module__.startswith("ml_dtypes"):
         scalar = np.asarray(value)
         return _exactly(info, scalar.tobytes(), f"a NumPy {scalar.dtype}")
+    if isinstance(value, ctypes.Structure | ctypes.Union | ctypes.Array):
+        return _exactly(info, bytes(value), f"a {type(value).__name__}")
     if isinstance(value, bytes | bytearray | memoryview):
         return _exactly(info, bytes(value), f"{type(value).__name__}")
     if isinstance(value, int):

@@ -4,6 +4,7 @@ PTX is opaque here; `ptxgen.syntax` and `ptxgen.instr` interpret it.
 """
 
 from ptxgen.toolchain.find import ToolNotFoundError, ToolNotInstalledError, find_nvdisasm, find_ptxas, find_tool
+from ptxgen.toolchain.nvcc import CompilerError, compile_cuda
 from ptxgen.toolchain.nvdisasm import DisassemblerError, disassemble
 from ptxgen.toolchain.ptxas import (
     AssemblerError,
@@ -19,6 +20,7 @@ from ptxgen.toolchain.ptxas import (
 __all__ = [
     "AssemblerError",
     "AssemblerMessage",
+    "CompilerError",
     "Cubin",
     "DisassemblerError",
     "FunctionInfo",
@@ -26,6 +28,7 @@ __all__ = [
     "ToolNotInstalledError",
     "assemble",
     "assemble_many",
+    "compile_cuda",
     "disassemble",
     "find_nvdisasm",
     "find_ptxas",

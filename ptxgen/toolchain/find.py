@@ -1,4 +1,4 @@
-"""Where ptxas and nvdisasm are: an explicit path, an environment variable, NVIDIA's wheels, then PATH."""
+"""Where ptxas, nvdisasm and nvcc are: an explicit path, an environment variable, NVIDIA's wheels, then PATH."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ _TOOLS = {
     tool.name: tool
     for tool in (
         _Tool("ptxas", "PTXGEN_PTXAS", ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu13", "nvidia-cuda-nvcc-cu12")),
+        _Tool("nvcc", "PTXGEN_NVCC", ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu13")),
         _Tool("nvdisasm", "PTXGEN_NVDISASM", ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvdisasm-cu13")),
     )
 }
 
 
 def find_tool(name: str, explicit: str | os.PathLike[str] | None = None) -> Path:
-    """The absolute path of the tool called `name` ("ptxas" or "nvdisasm").
+    """The absolute path of the tool called `name` ("ptxas", "nvdisasm" or "nvcc").
 
     Searched in order: `explicit` (a path, or a command name on PATH), the environment variable
-    (PTXGEN_PTXAS, PTXGEN_NVDISASM), the installed NVIDIA wheels, PATH. A place that was named but holds no
+    (PTXGEN_PTXAS, PTXGEN_NVDISASM, PTXGEN_NVCC), the installed NVIDIA wheels, PATH. A place that was named but holds no
     such program is an error: nothing else is tried in its stead. Raises ToolNotFoundError.
     """
     tool = _TOOLS.get(name)

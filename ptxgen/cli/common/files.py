@@ -25,19 +25,29 @@ class UnparsedError(InputError):
         self.path, self.line, self.column, self.said = path, line, column, said
 
 
-def read_ptx(path: str) -> str:
-    """The text of a PTX file, or the PTX of a Python file's job or kernel; "-" is standard input.
+def read_ptx(path: str, target: str | None = None) -> str:
+    """The text of a PTX file, the PTX of a Python file's job, of CUDA C++, or in a cubin, fatbin, object file or dump.
 
-    Raises InputError, JobError.
+    "-" is standard input. CUDA C++ is compiled for `target`, of several modules that for `target` is taken. Raises
+    InputError, JobError, CompilerError.
     """
     if path.endswith(".py"):
         return python_ptx(path)
+    if path.endswith(".cu"):
+        return cuda_ptx(path, target)
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}{similar_file(path)}") from None
     if (binary := machine_code(data)) is not None:
-        raise InputError(f"{path} is {binary}, not PTX text; cuobjdump --dump-ptx {path} prints its PTX, if it has any")
+        from ptxgen.sass.embedded import EmbeddedError, embedded_ptx
+
+        try:
+            return embedded_ptx(data, target)
+        except EmbeddedError as error:
+            raise InputError(
+                f"{path} is {binary}, not PTX text; cuobjdump --dump-ptx {path} prints its PTX, if it has any ({error})"
+            ) from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -45,7 +55,7 @@ def read_ptx(path: str) -> str:
     if "\0" in text:
         raise InputError(f"{path} is not text: byte 0x00 at offset {data.index(0)}")
     try:
-        return ptx_of_dump(text)
+        return ptx_of_dump(text, target)
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -58,9 +68,18 @@ def python_ptx(path: str) -> str:
     return found.ptx if isinstance(found, Job) else found.text
 
 
+def cuda_ptx(path: str, target: str | None = None) -> str:
+    """The PTX that nvcc makes of CUDA C++, for sm_100a where no target is named. Raises InputError, CompilerError."""
+    from ptxgen.toolchain import compile_cuda
+
+    if not Path(path).is_file():
+        raise InputError(f"cannot read {path}: no such file or directory{similar_file(path)}")
+    return compile_cuda(path, target or "sm_100a")
+
+
 def is_file(word: str) -> bool:
-    """Whether a word names a PTX or Python file, standard input, or any file that is there."""
-    return word == "-" or word.endswith((".py", ".ptx")) or Path(word).is_file()
+    """Whether a word names a PTX, Python or CUDA file, standard input, or any file that is there."""
+    return word == "-" or word.endswith((".py", ".ptx", ".cu")) or Path(word).is_file()
 
 
 def machine_code(data: bytes) -> str | None:

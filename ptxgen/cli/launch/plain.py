@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.cli.errors import InputError, nearest
+from ptxgen.cli.launch.structs import StructValue
 from ptxgen.cli.launch.values import ArrayValue, ScalarValue, TensormapValue, Value, parse_values
 from ptxgen.device import Device, DeviceArray, Kernel, LaunchReport
 from ptxgen.device.kernel import ParameterInfo
@@ -136,6 +137,12 @@ class PlainRun:
                     raise InputError(f"--arg {info.name}: {error}") from None
             case ArrayValue():
                 return made[info.name]
+            case StructValue():
+                addresses = {each: made[self.parameter(each)].address for each in value.arrays}
+                try:
+                    return value.encode(addresses)
+                except InputError as error:
+                    raise InputError(f"--arg {info.name}: {error}") from None
         array = self.parameter(value.array)
         encoded = value.encode(self.arrays[array].values, made[array])
         if info.size == 8:  # the address of a map in global memory
@@ -158,11 +165,12 @@ class PlainRun:
             raise InputError(f"no --arg for {', '.join(each.name for each in missing)}: {takes}; {example}")
         used = {each.name for each in parameters}
         for key, each in self.values.items():
-            if isinstance(each, TensormapValue):
-                if self.parameter(each.array) not in self.arrays:
-                    near = nearest(each.array, self.arrays)
-                    raise InputError(f"--arg {key}: there is no array {each.array!r}; add --arg {each.array}={near}")
-                used.add(self.parameter(each.array))
+            named = (each.array,) if isinstance(each, TensormapValue) else ()
+            for array in each.arrays if isinstance(each, StructValue) else named:
+                if self.parameter(array) not in self.arrays:
+                    near = nearest(array, self.arrays)
+                    raise InputError(f"--arg {key}: there is no array {array!r}; add --arg {array}={near}")
+                used.add(self.parameter(array))
         for key in self.values:
             if key not in used:
                 near = nearest(key, used)
@@ -173,6 +181,8 @@ def _example(info: ParameterInfo) -> str:
     """An `--arg` as it may be for a parameter."""
     if info.size == 128:
         return f"--arg {info.name}=tensormap:ARRAY:64x64:128B"
+    if info.is_array:
+        return f"--arg {info.name}=struct:u64:@x,u32:512"
     if info.size == 8 and not info.type.startswith("f"):
         return f"--arg {info.name}=randn:f32:512x512"
     return f"--arg {info.name}={'1.5' if info.type.startswith('f') else '512'}"

@@ -29,6 +29,7 @@ from ptxgen.cli.launch.words import (
     Arguments,
     BlockExtent,
     ClusterExtent,
+    CudaTarget,
     EntryName,
     GridExtent,
     LaunchWords,
@@ -211,18 +212,20 @@ def run(
     cluster: ClusterExtent = None,
     shared_bytes: SharedBytes = None,
     entry: EntryName = None,
+    target: CudaTarget = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the consequences of each finding.")] = False,
     formats: Formats = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> int:
     """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy.
 
-    KERNEL may also be a file of your own: FILE.ptx with --arg for each parameter, FILE.py with a `job` (inputs, launch
+    KERNEL may also be a file of your own: FILE.ptx or FILE.cu (which nvcc compiles; also a cubin, fatbin or dump of
+    cuobjdump that holds PTX) with --arg for each parameter, FILE.py with a `job` (inputs, launch
     and reference) or a `kernel` (then with --arg), or FILE.ptx as 'ptxgen build' wrote it, edited. With --device gpu
     it may be left out: then the kernel and its options are what should be fastest there.
     """
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
-    from ptxgen.cli.common.files import is_file, parse_ptx, read_ptx, require_writable
+    from ptxgen.cli.common.files import is_file, known_target, parse_ptx, read_ptx, require_writable
     from ptxgen.cli.common.terminal import output, steps
     from ptxgen.cli.launch.findings import gemm_results
     from ptxgen.cli.launch.jobs import Options, named_in, run_file
@@ -272,7 +275,7 @@ def run(
     accepted = read_accepts(accept) if accept is not None else ()
     inspection = Inspection.of(lines, trace, at, shows, whys, device=device, many=bool(schedules))
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
-    own_launch = LaunchWords(arguments, outputs, grid, block, cluster, shared_bytes, entry)
+    own_launch = LaunchWords(arguments, outputs, grid, block, cluster, shared_bytes, entry, known_target(target))
     more = {name: value for name, value in sizes.items() if value is not None}
     if not kernel:
         kernel, settings, (m, n) = _fastest(m, n, k, settings, dtype, c_dtype)
@@ -297,7 +300,7 @@ def run(
     if kernel.endswith((".cubin", ".fatbin", ".txt", ".o", ".so")) and not is_file(kernel):
         raise InputError(f"there is no file {kernel}{similar_file(kernel)}")
     if is_file(kernel):
-        edited = None if kernel.endswith(".py") else read_ptx(kernel)
+        edited = None if kernel.endswith(".py") else read_ptx(kernel, target)
         settings_of = named_in(edited) if edited is not None and not own_launch.words else None
         if settings_of is None:
             if whole_range:

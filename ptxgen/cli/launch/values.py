@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptxgen.cli.common.files import reason, require_writable
 from ptxgen.cli.errors import InputError, nearest
+from ptxgen.cli.launch.structs import StructValue, parse_struct
 from ptxgen.device.arrays import DeviceArrayError, array_dtype, host_array
 from ptxgen.dtypes import DTYPES, type_name
 from ptxgen.files import similar_file
@@ -36,7 +37,8 @@ EMPTY = "empty"
 FORMATS = (".npy", ".npz", ".pt")
 VALUES = (
     "FILE.npy, FILE.npz:KEY or FILE.pt:KEY; KIND:TYPE:SHAPE such as randn:bf16:512x512 (KIND: "
-    f"{', '.join(GENERATORS)}, {EMPTY}); a number; or tensormap:ARRAY:BOX[:SWIZZLE], the box outermost first"
+    f"{', '.join(GENERATORS)}, {EMPTY}); a number; struct:TYPE:VALUE,...; or tensormap:ARRAY:BOX[:SWIZZLE], the box "
+    "outermost first"
 )
 _FILE = re.compile(r"(?P<path>.*\.(?:npy|npz|pt))(?::(?P<more>[^/]*))?$")
 _NUMBER = re.compile(r"(?:(?P<type>[a-z]\w*):)?(?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|[\d.][\w.+-]*|inf|nan))$")
@@ -106,7 +108,7 @@ class TensormapValue:
         )
 
 
-Value = ArrayValue | ScalarValue | TensormapValue
+Value = ArrayValue | ScalarValue | TensormapValue | StructValue
 
 
 def parse_values(given: list[str], seed: int) -> dict[str, Value]:
@@ -129,6 +131,8 @@ def _value(text: str, random: np.random.Generator) -> Value:
     kind, _, rest = text.partition(":")
     if kind == "tensormap":
         return _tensormap(rest)
+    if kind == "struct":
+        return parse_struct(rest)
     if match := _FILE.match(text):
         return ArrayValue(load(match["path"], match["more"] or ""))
     if kind in GENERATORS or kind == EMPTY:
@@ -137,7 +141,7 @@ def _value(text: str, random: np.random.Generator) -> Value:
         if match["type"] and match["type"] not in DTYPES:
             raise InputError(f"there is no type {match['type']!r}{nearest(match['type'], DTYPES)}")
         return ScalarValue(match["number"], match["type"] or "")
-    near = nearest(kind, [*GENERATORS, EMPTY, "tensormap"])
+    near = nearest(kind, [*GENERATORS, EMPTY, "tensormap", "struct"])
     raise InputError(f"{text!r} is no value{near or f'; a value is {VALUES}'}")
 
 

@@ -23,6 +23,7 @@ Arguments = Annotated[
         metavar="NAME=VALUE",
         help="A parameter, by name or number, or an array under a tensormap: FILE.npy, FILE.npz:KEY, FILE.pt:KEY; "
         "KIND:TYPE:SHAPE such as randn:bf16:512x512 (zeros, ones, arange, randn, uniform, randint, empty); a number; "
+        "struct:TYPE:VALUE,... with numbers or @ARRAY for its address, or struct:FILE.json; "
         "tensormap:ARRAY:BOX[:SWIZZLE], the box outermost first.",
         show_default=False,
         rich_help_panel=_PANEL,
@@ -78,6 +79,19 @@ EntryName = Annotated[
 ]
 
 
+CudaTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="sm_NNN",
+        help="The target for FILE.cu, which nvcc compiles with line information, and of a file with several; default: "
+        "sm_100a.",
+        show_default=False,
+        rich_help_panel=_PANEL,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class LaunchWords:
     """The values of these options, as given."""
@@ -89,6 +103,7 @@ class LaunchWords:
     cluster: str | None
     shared_bytes: int | None
     entry: str | None
+    target: str | None = None
 
     @property
     def words(self) -> list[str]:
@@ -101,6 +116,7 @@ class LaunchWords:
             "--cluster": self.cluster,
             "--shared-bytes": self.shared_bytes,
             "--entry": self.entry,
+            "--target": self.target,
         }
         given: list[str] = []
         for name, value in options.items():
@@ -132,7 +148,7 @@ class LaunchWords:
                 return JobRun.load(path, seed, tuple(self.arguments))
             kernel = Kernel.from_ptx(found.text, self.entry or found.name, regions=found.regions)
         else:
-            text = read_ptx(path) if text is None else text
+            text = read_ptx(path, self.target) if text is None else text
             parse_ptx(text, path)
             kernel = Kernel.from_ptx(text, self.entry)
         return self._plain(path, kernel, seed)

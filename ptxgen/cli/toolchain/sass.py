@@ -36,8 +36,8 @@ def sass(
         list[str],
         typer.Argument(
             metavar="FILE | diff A B",
-            help="PTX, a cubin, an ELF file, a fatbin, a dump of cuobjdump, a Python file with a job, - for standard "
-            "input, or a shipped kernel with options: NAME[option=value,...].",
+            help="PTX, a cubin, an ELF file, a fatbin, a dump of cuobjdump, CUDA C++ (.cu), a Python file with a job, "
+            "- for standard input, or a shipped kernel with options: NAME[option=value,...].",
             show_default=False,
             autocompletion=completion.kernel_names,
         ),
@@ -118,7 +118,7 @@ def _show(
     from ptxgen.sass.export import to_json
     from ptxgen.sass.show import listing_lines, summary_lines
 
-    listing = _given(word).listing(target)
+    listing = _given(word, target).listing(target)
     functions = listing.functions if kernel is None else (_kernel(listing, kernel),)
     if loop is not None:
         functions = tuple(_with_loop(functions, loop))
@@ -174,7 +174,7 @@ def _diff(
 ) -> int:
     from ptxgen.sass.cache import keep, kept, place
 
-    given = _given(a), _given(b)
+    given = _given(a, target), _given(b, target)
     as_json = written.wants("json")
     asked = repr((a, b, target, kernel, fail_on, loop, everything, as_json)).encode()
     path = place("diff", *(each.data for each in given), asked)
@@ -344,15 +344,18 @@ class Given:
         return self.shipped.listing(target) if self.shipped else load(self.data, target=target, origin=self.word)
 
 
-def _given(word: str) -> Given:
-    """What a word names; - is standard input. Raises InputError, PlanError."""
+def _given(word: str, target: str | None) -> Given:
+    """What a word names; - is standard input, CUDA C++ is compiled for `target`.
+
+    Raises InputError, PlanError, CompilerError.
+    """
     if word == "-":
         return Given("standard input", sys.stdin.buffer.read(), None)
     path = Path(word)
-    if word.endswith(".py"):
-        from ptxgen.cli.common.files import python_ptx
+    if word.endswith((".py", ".cu")):
+        from ptxgen.cli.common.files import read_ptx
 
-        return Given(word, python_ptx(word).encode(), None)
+        return Given(word, read_ptx(word, target).encode(), None)
     if path.is_file():
         try:
             return Given(word, path.read_bytes(), None)
