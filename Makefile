@@ -98,6 +98,7 @@ main-loops: $(DEVELOPMENT) ## Count the SASS of main loops, next to CUTLASS= and
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed
+	$(BIN)/python -m bench.functions
 	$(BIN)/python -m bench.sass
 
 hopper: $(DEVELOPMENT) ## Measure the Hopper kernels beside torch and cublasLt on an H200, and write docs/hopper.md (needs torch; 10 minutes; resumes)
