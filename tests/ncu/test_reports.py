@@ -47,6 +47,8 @@ def available(synthetic: Path, profiles: dict[str, Path]) -> list[Path]:
 
 
 def test_every_metric_is_that_of_nvidias_package(synthetic: Path, profiles: dict[str, Path]) -> None:
+    """Of metrics with many instances a sample of these, since the package takes long to give one."""
+    rng = Random(0)
     for path in available(synthetic, profiles):
         actions = [action for each in ncu_report.load_report(str(path)) for action in each]
         launches = read(path).launches
@@ -61,7 +63,9 @@ def test_every_metric_is_that_of_nvidias_package(synthetic: Path, profiles: dict
                 assert ours.unit == theirs.unit()
                 assert len(ours.instances) == theirs.num_instances()
                 keys = theirs.correlation_ids() if theirs.has_correlation_ids() else None
-                for number, each in enumerate(ours.instances):
+                numbers = range(len(ours.instances))
+                for number in numbers if len(numbers) <= 16 else (*rng.sample(numbers, 14), 0, numbers[-1]):
+                    each = ours.instances[number]
                     assert same(each.value, theirs.value(number)), (path, name, number)
                     assert each.key == (keys.value(number) if keys is not None else None)
                 compared += 1

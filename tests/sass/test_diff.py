@@ -57,7 +57,7 @@ def test_every_edit_is_reported_where_it_is(name: str) -> None:
     whole, rng = listing(name), random.Random(name)
     function = whole.functions[0]
     made = 0
-    for index in rng.sample(range(len(function.instructions)), 12):
+    for index in rng.sample(range(len(function.instructions)), 5):
         for kind, values in edits(function.instructions[index], function, rng):
             found = compare(whole, changed(whole, index, **values))
             assert not found.same, (index, kind)
@@ -66,7 +66,7 @@ def test_every_edit_is_reported_where_it_is(name: str) -> None:
             if kind not in ("opcode", "target"):
                 assert (kind, index) in places
             made += 1
-    assert made >= 40
+    assert made >= 18
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -74,7 +74,7 @@ def test_dropped_and_inserted_instructions(name: str) -> None:
     whole = listing(name)
     function = whole.functions[0]
     rng = random.Random(name)
-    for index in rng.sample(range(10, len(function.instructions) - 10), 12):
+    for index in rng.sample(range(10, len(function.instructions) - 10), 5):
         rest = [each for each in function.instructions if each.index != index]
         labels = {label: at - (at > index) for label, at in function.labels.items()}
         shorter = replace(

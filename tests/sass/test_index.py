@@ -16,12 +16,12 @@ def test_a_sample_is_made_again() -> None:
     for target in TARGETS:
         keys = sorted(key for key, targets in index().forms.items() if target in targets)
         forms: list[Form] = []
-        for key in rng.sample(keys, 24):
+        for key in rng.sample(keys, 12):
             recorded = [
                 each for each in chosen(declarations[key], target) if each.spelling in index().forms[key][target]
             ]
             forms += recorded[:2]
-        assert len(forms) > 20
+        assert len(forms) > 10
         found = made_again(forms, target)
         assert len(found) == len(forms)
         for form, text in found:
@@ -50,7 +50,8 @@ def test_every_declaration_that_a_target_has_is_there() -> None:
     missing: list[str] = []
     for declaration in cases.declared():
         for target in TARGETS:
-            has = any(target in cases.targets_of(made) for made in declaration.sample(20, random.Random(0)))
-            if has and target not in index().forms.get(declaration.form.key, {}):
+            if target in index().forms.get(declaration.form.key, {}):
+                continue
+            if any(target in cases.targets_of(made) for made in declaration.sample(20, random.Random(0))):
                 missing.append(f"{declaration.form.key} {target}")
     assert len(missing) <= 4, missing

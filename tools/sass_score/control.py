@@ -13,9 +13,11 @@ import datetime
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
@@ -64,31 +66,44 @@ class Text:
     text: str
 
 
-def texts(limit: int | None) -> Iterator[Text]:
-    """All that is assembled; `limit` takes every so many to make that number."""
-    found = [*_recorded(), *_shipped(), *_certified()]
+def texts(limit: int | None, families: Sequence[str] = ()) -> Iterator[Text]:
+    """All that is assembled; `limit` takes every so many to make that number, `families` those of the certification."""
+    found = [*_recorded(), *_shipped(), *_certified(families)]
     step = 1 if limit is None else max(1, len(found) // limit)
-    yield from found[::step]
+    for make in found[::step]:
+        yield make()
 
 
-def _recorded() -> Iterator[Text]:
+def _recorded() -> Iterator[Callable[[], Text]]:
     for folder in ("cases", "handwritten", "witnesses"):
         for path in sorted((DATA / folder).glob("*.ptx")):
-            text = path.read_text()
-            yield Text(folder, path.stem, target_of(text) or "", text)
+            yield partial(_read, folder, path)
 
 
-def _shipped() -> Iterator[Text]:
+def _read(folder: str, path: Path) -> Text:
+    text = path.read_text(encoding="utf-8")
+    return Text(folder, path.stem, target_of(text) or "", text)
+
+
+def _shipped() -> Iterator[Callable[[], Text]]:
     for name in kernels():
-        text = find(name).plan().text
-        yield Text("ladders", name, target_of(text) or "", text)
+        yield partial(_rendered, name)
 
 
-def _certified() -> Iterator[Text]:
-    for number, (target, forms) in enumerate(emitted.work()):
+def _rendered(name: str) -> Text:
+    text = find(name).plan().text
+    return Text("ladders", name, target_of(text) or "", text)
+
+
+def _certified(families: Sequence[str]) -> Iterator[Callable[[], Text]]:
+    for number, (target, forms) in enumerate(emitted.work(families)):
         for form in forms:
-            text, _ = emitted.module([form], target)
-            yield Text("certification", f"{number} {form.spelling}", target, text)
+            yield partial(_alone, form, target, number)
+
+
+def _alone(form: emitted.Form, target: str, number: int) -> Text:
+    text, _ = emitted.module([form], target)
+    return Text("certification", f"{number} {form.spelling}", target, text)
 
 
 def sweep(each: Text) -> Swept | None:
