@@ -103,6 +103,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         grids,
         copies,
         LaunchControl(order, findings),
+        lanes.exchanges,
         # Compares copies with their readers before they are overwritten.
         OperandLayouts(shared, slots, findings),
         shared,

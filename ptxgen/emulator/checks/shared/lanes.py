@@ -31,6 +31,7 @@ from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
 from ptxgen.emulator.checks.registry import Check, races
+from ptxgen.emulator.checks.shared.exchanges import Exchanges
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.state.convergence import bits_of
@@ -51,6 +52,13 @@ class _Conflict(NamedTuple):
     lane: int
     word: int
     event: int
+
+
+#: Of a store after other lanes' loads, with an exchange of all lanes in between.
+_EXCHANGED = (
+    "The lanes have exchanged values by a shuffle, vote or redux.sync in between, which PTX does not count as "
+    "synchronization; NVIDIA's cooperative groups rely on it"
+)
 
 
 class LaneAccesses(OrderListener):
@@ -76,6 +84,7 @@ class LaneAccesses(OrderListener):
         self._loaders, self._loading = np.zeros(slots * warps, np.uint32), np.zeros(slots * warps, np.int64)
         self._releases, self._fences, self._returns = PartialReleases(), PartialReleases(), PartialReleases()
         self.narrow = MaskedSyncs()
+        self.exchanges = Exchanges()
 
     def released(self, warp: int, lanes: int) -> None:
         interval, clock = int(self.interval[warp]), self._happens_before.clock(warp)
@@ -101,6 +110,7 @@ class LaneAccesses(OrderListener):
         self._releases.converge(warps, clocks)
         self._fences.converge(warps, clocks)
         self._returns.converge(warps, clocks)
+        self.exchanges.forget(warps)
         self.interval[warps] = np.arange(self._next, self._next + len(warps))
         self._next += len(warps)
 
@@ -225,6 +235,7 @@ class LaneAccesses(OrderListener):
     def _divide(self, size: int) -> None:
         """Words have so many bytes from now on."""
         parts = self._word // size
+        self.exchanges.clear()
         for name in ("_writer", "_reader"):
             before: NDArray[np.int64] = getattr(self, name)
             after, kept = np.zeros(len(before) * parts, np.int64), np.flatnonzero(before)
@@ -248,6 +259,7 @@ class LaneAccesses(OrderListener):
             self._unreleased(warps, words, events, False, statement)
         if ".sync" in statement.opcode:  # ldmatrix returns when all lanes have loaded
             return
+        self.exchanges.load(warps, words)
         before = self._reader[words]
         shared = _by_others(before, events)
         given = np.where(shared, events & -_SEVERAL | _SEVERAL, events) if np.count_nonzero(shared) else events
@@ -452,6 +464,7 @@ class LaneAccesses(OrderListener):
         )
         member = found.warp % self._happens_before.members
         other = self._happens_before.party(other_role, line, found.warp, member, address, lanes)
+        exchanged = role == "writer" and other_role == "reader" and self.exchanges.follow(found.warp, found.word)
         self._findings.report(
             races.SHARED_RACE,
             statement,
@@ -459,10 +472,12 @@ class LaneAccesses(OrderListener):
             f"warp {'reads' if other_role == 'reader' else 'writes'}",
             rule=".sync makes the lanes wait for each other, but orders no memory accesses"
             if together
+            else _EXCHANGED
+            if exchanged
             else "The lanes have not synchronized by bar.warp.sync or a barrier",
             fix=fixes.of_cp_async(party, "warp") if copied else f"bar.warp.sync{fixes.between(party, other)}",
             accesses=(party, other),
-            severity="advice" if together else "error",
+            severity="advice" if together or exchanged else "error",
             cause=frozenset([causes.lanes(found.warp, int(self.interval[found.warp]))]),
         )
 
