@@ -4,7 +4,7 @@ A store conflicts with an earlier access, a load with an earlier store, that doe
 barriers, mbarriers, or strong accesses (volatile, relaxed, acquire and release, atomics), which do not race with each
 other and publish what their warp has observed. Weak accesses race with strong ones, unless the warp has seen what the
 strong one stored at that word by a strong load of it (PTX ISA 8.9.5, observation); a strong store after a weak load in
-the same CTA is not reported.
+the same CTA is not reported if its warp has executed that load too.
 
 Lanes of one warp conflict that load what another one has stored, or store something else there, before they synchronize
 (`lane_accesses` says how). A store after another lane's load is not reported: the value may come from it through
@@ -203,8 +203,8 @@ class GlobalAccesses(Observer):
         found = [places for places in kinds if places.used and np.count_nonzero(places.at(active, size))]
         for places in found:
             overlapping = places.at(offsets, size) >> SHIFT
-            if places is not events.writer:  # Triton's warps load what one of their CTA then changes
-                overlapping[self._of_same_cta(overlapping, warps)] = 0
+            if places is not events.writer:
+                overlapping[self._loaded_alike(overlapping, warps)] = 0
             self._compare(overlapping, offsets, warps, racing, statement, what)
             if what == "strong store" and places is events.writer and racing is not None:
                 self._against_equal_stores(places.at(offsets, size), offsets, warps, mask, ~racing, statement)
@@ -221,7 +221,10 @@ class GlobalAccesses(Observer):
             return
         for places in found:
             if places is not events.writer:  # weak stores stay: warps unordered with them still race with them
-                places.forget(active, size)
+                loads = places.at(offsets, size) >> SHIFT
+                mine = self._events.actor[loads] == self._happens_before.actors(warps)[:, None, None]
+                others = ~(mine & (loads != 0)).any(axis=2)  # the warp's own loads still race with other warps' stores
+                places.forget(offsets[others if mask is None else others & mask], size)
         if events.copies:
             copies = events.copy_writer[_granules(offsets, size)]
             unordered = self._unordered(copies, warps, mask)
@@ -309,6 +312,18 @@ class GlobalAccesses(Observer):
         at, given = (offsets.ravel(), entries.ravel()) if mask is None else (offsets[mask], entries[mask])
         places.keep(at[::-1], size, given[::-1])
         return not np.count_nonzero(at[1:] <= at[:-1])
+
+    def _loaded_alike(self, loads: Events, warps: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these loads, (warps, 32, places), are by a warp of the same CTA as the one that updates memory now,
+        which has executed the same load: Triton's warps load what one of their CTA then changes.
+        """
+        found, events = self._of_same_cta(loads, warps) & (loads != 0), self._events
+        for position in np.flatnonzero(found.any(axis=(1, 2))).tolist():
+            actor, here = self._happens_before.actor(int(warps[position])), found[position]
+            kinds = events.kind[loads[position]]
+            others = [each for each in np.unique(kinds[here]).tolist() if not events.has_executed(actor, each)]
+            here &= ~np.isin(kinds, others)
+        return found
 
     # What races.
 

@@ -166,6 +166,11 @@ class GlobalEvents:
         """What an event's instruction is."""
         return self._kinds[int(self.kind[event])]
 
+    def has_executed(self, actor: int, kind: int) -> bool:
+        """Whether a warp (`HappensBefore.actors`) has executed the instruction of a kind of events."""
+        span = slice(1, self._used)
+        return bool(((self.kind[span] == kind) & (self.actor[span] == actor)).any())
+
     def adds(self, event: int) -> bool:
         """Whether an event is a copy's reduction, which races neither with others nor with strong accesses."""
         return "reduction" in self.kind_of(event).what

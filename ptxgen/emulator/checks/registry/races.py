@@ -24,7 +24,8 @@ SHARED_RACE = _check(
     "warps issue; fence.proxy.async without a barrier within a warpgroup; the copy of tensormap.cp_fenceproxy, which "
     "waits for its warp (Triton before #11480); where warps store the same bytes, as Triton lets them if a layout "
     "repeats a value or it duplicates a consumer; where lanes rely on what another lane has acquired and handed "
-    "over by a shuffle (NVIDIA's cooperative groups); and where reruns with different bytes there changed nothing, as "
+    "over by a shuffle, or a lane stores what others have loaded before a shuffle or reduction of the whole warp "
+    "(NVIDIA's cooperative groups); and where reruns with different bytes there changed nothing, as "
     "with rows that a small tile does not use, or where all warps load and one of them stores in place.",
     fix="wait for the mbarrier on which the copy or commit completes and branch on the result; synchronize warps by a "
     "barrier, lanes by bar.warp.sync",
@@ -59,9 +60,10 @@ GLOBAL_RACE = _check(
     why="bar.sync orders the warps of a CTA and barrier.cluster those of a cluster; CTAs are ordered only by release "
     "and acquire on a flag, or by atomics. A copy to shared memory reads its source until its mbarrier completes; a "
     "bulk group writes until cp.async.bulk.wait_group without .read (with .read only its shared memory is free). A "
-    "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA. A "
-    "release or acquire by one lane counts for the others of its warp from bar.warp.sync or a barrier on; shuffles "
-    "and votes order nothing. A weak store over a flag that other CTAs poll races with their loads. It is advice "
+    "store after another lane's load is not reported, nor an atomic operation after another warp's plain load in the "
+    "CTA that its own warp has executed too. A release or acquire by one lane counts for the others of its warp from "
+    "bar.warp.sync or a barrier on; shuffles and votes order nothing. A weak store over a flag that other CTAs poll "
+    "races with their loads. It is advice "
     "where two warps or copies store the same bytes, as by a consumer that a compiler duplicates, and for a weak "
     "load whose value only feeds the compare and new values of an atom.cas at that address (the loop of atomicAdd in "
     "the CUDA programming guide), or decides whether an atomic operation at that address is tried, which decides again "
