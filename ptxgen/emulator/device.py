@@ -187,23 +187,47 @@ def _option_problems(
 
 
 class Emulator:
-    """A GPU of a target, emulated; without one that of an `sm_100a` which runs what is written for others too.
+    """A GPU, emulated: arrays, launches, and a report of each launch.
 
-    `schedule` says when asynchronous work completes: `eager` as early as legal, `late` as late as legal, `random` at
-    random times, with warps and lanes in random order and some CTAs begun late, reproducible by `seed`
-    (docs/emulator.md). `checks` looks for races, missing waits and fences; with them strong loads return stale values
-    than the last, unless `eager`, where nothing orders them after the store; without them there are only faults, and
-    what else ends a launch. A launch that has read what it should not is repeated, unseen, to find out whether anything
-    depends on that (docs/emulator.md, "Harmless reads"). `progress(done, ctas)` is called as CTAs end.
-    `multiprocessors` bounds the CTAs that run at a time, `max_steps` the blocks of instructions that a launch may run:
-    what has not ended by then ends as incomplete (`step-limit`), as does what takes more than `timeout` seconds
-    (`time-limit`), reruns left out. `heartbeat` gets a `Progress` about each second. Global memory has `memory_bytes`,
-    and arrays that do not fit raise LaunchError. A launch is `cooperative` if grid-wide barriers may be used in it: all
-    its CTAs are resident together. From `advice` times the wavefronts or sectors that it needs on, a
-    load or store is advised about (`bank-conflicts`, `uncoalesced-access`); None for never. `accept` are reviewed
-    findings that reports leave out, or a TOML file of them (`ptxgen.device.accept`). `observers` see what happens, as
-    `LineCounts` does. Raises ValueError for other values
-    than these, AcceptError (a ValueError) for a bad file, TargetError (a ValueError) for a target that does not exist.
+        >>> emulator = Emulator("sm_100a", schedule="random", seed=3)
+        >>> x = emulator.array(np.arange(32, dtype=np.float32))
+        >>> report = emulator.launch(Kernel.from_ptx(text), grid=1, block=32, args=[x])
+        >>> report.ok, report.findings
+
+    The machine:
+
+    - `target` (none: sm_100a that also runs kernels for other targets): `"sm_90a"`.
+    - `multiprocessors` (those of the target): CTAs that run at a time, `4`.
+    - `memory_bytes` (EMULATED_MEMORY, in bytes): global memory; arrays beyond it raise LaunchError, `1 << 30`.
+
+    The order of what happens (docs/emulator.md):
+
+    - `schedule` ("eager"): asynchronous work completes as early as legal; "late": as late as legal; "random": at random
+      times, with warps and lanes in random order and some CTAs begun late.
+    - `seed` (0): of "random", which it makes reproducible, `seed=3`.
+
+    What is checked:
+
+    - `checks` (True): races, missing waits and fences. Under `late` and `random`, strong loads that lack the required
+      fences may return stale values. A launch that reads uninitialized or racing data is rerun, unseen, to find out
+      whether that matters ("Harmless reads"). False: only faults, and what else ends a launch.
+    - `advice` (None: never, a factor): advise about a load or store from this many times the wavefronts or sectors that
+      it needs on (`bank-conflicts`, `uncoalesced-access`), `2.0`.
+    - `accept` (none): reviewed findings that reports leave out, or a TOML file of them, `"accepted.toml"`.
+
+    Limits, behind which a launch ends as incomplete:
+
+    - `max_steps` (10,000,000, in blocks of instructions): `step-limit`, `1_000_000`.
+    - `timeout` (None, in seconds, reruns left out): `time-limit`, `60.0`.
+
+    What watches:
+
+    - `observers` (none): see every event, `[LineCounts()]` of `ptxgen.emulator.observers`.
+    - `progress` (None): called as `progress(done, ctas)` when CTAs end.
+    - `heartbeat` (None): called with a `Progress` about each second.
+
+    Raises ValueError for other values, AcceptError (a ValueError) for a bad file, TargetError (a ValueError) for a
+    target that does not exist.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -404,3 +405,16 @@ def test_an_ascii_locale(tmp_path: Path) -> None:
         command = [sys.executable, "-X", "utf8=0", "-m", "ptxgen", *map(str, words)]
         done = subprocess.run(command, capture_output=True, env=environment, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_options_of_run_are_in_groups(cli: Cli) -> None:
+    """The first group is short; those for inspection, schedules, a GPU and a file of one's own stand below it."""
+    page = cli("run", "--help").out
+    sections = re.findall(r"(?m)^(\S.*):\n((?:  .*\n?|\n)+)", page)
+    options = {title: re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", text) for title, text in sections}
+    assert options["The problem"][:2] == ["--batches", "--alpha"]
+    assert {"--schedule", "--schedules", "--explore"} == set(options["Schedules (emulator)"])
+    assert {"--lines", "--trace", "--at", "--show", "--why"} == set(options["Inspection (emulator)"])
+    assert {"--device", "--ncu", "--ncu-report", "--ncu-options"} == set(options["A GPU"])
+    assert {"--arg", "--out", "--grid", "--block"} <= set(options["A file of your own"])
+    assert len(options["Options"]) <= 16

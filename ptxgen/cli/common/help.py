@@ -83,6 +83,22 @@ class _Command(TyperCommand):
         _narrow(formatter)
         super().format_help(ctx, formatter)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The arguments, then the options by their panels, those without one first."""
+        arguments: list[tuple[str, str]] = []
+        panels: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            if record is None:
+                continue
+            panel = getattr(each, "rich_help_panel", None)
+            is_argument = each.param_type_name == "argument"
+            (arguments if is_argument else panels.setdefault(panel or "Options", [])).append(record)
+        for title, rows in (("Arguments", arguments), *panels.items()):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         _write_examples(self.name, formatter)
         super().format_epilog(ctx, formatter)

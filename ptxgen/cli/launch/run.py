@@ -46,23 +46,46 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Kernels")(run)
 
 
+#: Groups of options on the help page.
+_PROBLEM = "The problem"
+_SCHEDULES = "Schedules (emulator)"
+_CHECKS = "Checks and limits"
+_INSPECTION = "Inspection (emulator)"
+_GPU = "A GPU"
+
+
 def run(
     kernel: KernelName = "",
     m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
     k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
-    batches: Annotated[int, typer.Option("--batches", help="GEMMs in the batch, with batched=true.")] = 1,
+    batches: Annotated[
+        int, typer.Option("--batches", help="GEMMs in the batch, with batched=true.", rich_help_panel=_PROBLEM)
+    ] = 1,
     alpha: Annotated[
-        float | None, typer.Option("--alpha", help="Scale of A·Bᵀ, for a kernel with alpha=true.", show_default=False)
+        float | None,
+        typer.Option(
+            "--alpha", help="Scale of A·Bᵀ, for a kernel with alpha=true.", show_default=False, rich_help_panel=_PROBLEM
+        ),
     ] = None,
     beta: Annotated[
-        float | None, typer.Option("--beta", help="Scale of the source, for a kernel with one.", show_default=False)
+        float | None,
+        typer.Option(
+            "--beta", help="Scale of the source, for a kernel with one.", show_default=False, rich_help_panel=_PROBLEM
+        ),
     ] = None,
     lda: Annotated[
-        int | None, typer.Option("--lda", help="Leading dimension of A, in elements.", show_default=False)
+        int | None,
+        typer.Option(
+            "--lda", help="Leading dimension of A, in elements.", show_default=False, rich_help_panel=_PROBLEM
+        ),
     ] = None,
-    ldb: Annotated[int | None, typer.Option("--ldb", help="Leading dimension of B.", show_default=False)] = None,
-    ldc: Annotated[int | None, typer.Option("--ldc", help="Leading dimension of C.", show_default=False)] = None,
+    ldb: Annotated[
+        int | None, typer.Option("--ldb", help="Leading dimension of B.", show_default=False, rich_help_panel=_PROBLEM)
+    ] = None,
+    ldc: Annotated[
+        int | None, typer.Option("--ldc", help="Leading dimension of C.", show_default=False, rich_help_panel=_PROBLEM)
+    ] = None,
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
@@ -72,6 +95,7 @@ def run(
         typer.Option(
             "--whole-range",
             help="Elements and scales of a block-scaled kernel over all values of their types, NaN too.",
+            rich_help_panel=_PROBLEM,
         ),
     ] = False,
     schedule: Annotated[
@@ -81,6 +105,7 @@ def run(
             metavar="eager|late|random",
             help="When asynchronous work completes in the emulator.",
             autocompletion=completion.words(*devices.SCHEDULES),
+            rich_help_panel=_SCHEDULES,
         ),
     ] = "eager",
     schedules: Annotated[
@@ -90,6 +115,7 @@ def run(
             metavar="N",
             help="Try N schedules: eager, late, random with seeds from --seed on. Report the first that fails.",
             show_default=False,
+            rich_help_panel=_SCHEDULES,
         ),
     ] = None,
     explore: Annotated[
@@ -100,6 +126,7 @@ def run(
             help="Try systematically: hold one warp or CTA at a time at each point where order matters, and compare "
             "the results of all orders. Default: 60 seconds.",
             show_default=False,
+            rich_help_panel=_SCHEDULES,
         ),
     ] = None,
     jobs: Jobs = None,
@@ -112,6 +139,7 @@ def run(
             help="Advise about loads and stores that take so many times the wavefronts or sectors that they need, such "
             "as 2.",
             show_default=False,
+            rich_help_panel=_CHECKS,
         ),
     ] = None,
     timeout: Annotated[
@@ -121,6 +149,7 @@ def run(
             metavar="SECONDS",
             help="End a longer launch in the emulator, as incomplete.",
             show_default=False,
+            rich_help_panel=_CHECKS,
         ),
     ] = None,
     device: Annotated[
@@ -130,6 +159,7 @@ def run(
             metavar="emulator|gpu",
             help="Where to run.",
             autocompletion=completion.words(*devices.DEVICES),
+            rich_help_panel=_GPU,
         ),
     ] = "emulator",
     ptx: Annotated[
@@ -146,10 +176,14 @@ def run(
             metavar="error|advice",
             help="The least severity that makes the exit code 1.",
             autocompletion=completion.words("error", "advice"),
+            rich_help_panel=_CHECKS,
         ),
     ] = "error",
     ncu: Annotated[
-        bool, typer.Option("--ncu", help="Profile on the GPU with Nsight Compute, and print the summary.")
+        bool,
+        typer.Option(
+            "--ncu", help="Profile on the GPU with Nsight Compute, and print the summary.", rich_help_panel=_GPU
+        ),
     ] = False,
     ncu_report: Annotated[
         str | None,
@@ -158,6 +192,7 @@ def run(
             metavar="FILE",
             help="Report file of --ncu; default KERNEL.ncu-rep.",
             show_default=False,
+            rich_help_panel=_GPU,
         ),
     ] = None,
     ncu_options: Annotated[
@@ -167,6 +202,7 @@ def run(
             metavar="'OPTION...'",
             help="More options of ncu, such as '--clock-control none'.",
             show_default=False,
+            rich_help_panel=_GPU,
         ),
     ] = None,
     lines: Annotated[
@@ -176,25 +212,35 @@ def run(
             metavar="FILE",
             help="Write the PTX with execution counts per line; - prints it.",
             show_default=False,
+            rich_help_panel=_INSPECTION,
         ),
     ] = None,
     trace: Annotated[
         str | None,
-        typer.Option("--trace", metavar="FILE.pftrace", help="Write a trace for ui.perfetto.dev.", show_default=False),
+        typer.Option(
+            "--trace",
+            metavar="FILE.pftrace",
+            help="Write a trace for ui.perfetto.dev.",
+            show_default=False,
+            rich_help_panel=_INSPECTION,
+        ),
     ] = None,
     at: Annotated[
         str | None,
         typer.Option(
             "--at",
-            metavar="LINE[#HIT][@WARP]|finding[:CODE]",
-            help="Show the state when a warp reaches a line of the PTX for the n-th time, or at a finding: the "
-            "mbarriers, or --show.",
+            metavar="[FILE:]LINE[#HIT][@WARP]|finding[:CODE]",
+            help="Show the state when a warp reaches a line of the PTX, or of its source, for the n-th time, or at a "
+            "finding: the mbarriers, or --show.",
             show_default=False,
+            rich_help_panel=_INSPECTION,
         ),
     ] = None,
     shows: Annotated[
         list[str],
-        typer.Option("--show", metavar="WHAT", help=f"What --at shows: {SHOWN}.", show_default=False),
+        typer.Option(
+            "--show", metavar="WHAT", help=f"What --at shows: {SHOWN}.", show_default=False, rich_help_panel=_INSPECTION
+        ),
     ] = [],  # noqa: B006
     whys: Annotated[
         list[str],
@@ -203,6 +249,7 @@ def run(
             metavar="ARRAY[I,J]",
             help="Walk back from an element, such as c[3,5], to the stores, MMAs and copies that produced it.",
             show_default=False,
+            rich_help_panel=_INSPECTION,
         ),
     ] = [],  # noqa: B006
     arguments: Arguments = [],  # noqa: B006
@@ -242,35 +289,10 @@ def run(
     chosen = choose("--schedule", schedule, devices.SCHEDULES)
     choose("--device", device, devices.DEVICES)
     severity: Severity = choose("--fail-on", fail_on, ("error", "advice"))
-    if not kernel and device != "gpu":
-        raise InputError("missing argument 'KERNEL': only --device gpu picks a kernel itself (see 'ptxgen run --help')")
-    if seed < 0:
-        raise InputError(f"--seed must be 0 or more, not {seed}")
-    if schedules is not None and schedules < 1:
-        raise InputError(f"--schedules must be 1 or more, not {schedules}")
-    if schedules and device != "emulator":
-        raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")
-    if schedules and schedule != "eager":
-        raise InputError("--schedules tries eager, late and random in turn; leave out --schedule")
-    if explore is not None and not explore > 0:
-        raise InputError(f"--explore must be more than 0 seconds, not {explore:g}")
-    if explore is not None and device != "emulator":
-        raise InputError("--explore is for the emulator: a GPU decides for itself who comes first")
-    if explore is not None and (schedules or schedule != "eager"):
-        given = "--schedules" if schedules else "--schedule"
-        raise InputError(f"--explore tries its own orders, with late and with eager completion; leave out {given}")
-    if not schedules and (jobs is not None or dask is not None):
-        raise InputError("--jobs and --dask are for --schedules: one run is one process")
-    if advice is not None and device != "emulator":
-        raise InputError("--advice is for the emulator; on a GPU, use Nsight Compute")
-    if accept is not None and device != "emulator":
-        raise InputError("--accept is for the emulator: a GPU reports no findings but faults")
-    if advice is not None and not advice > 1:
-        raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
-    if timeout is not None and device != "emulator":
-        raise InputError("--timeout is for the emulator: a GPU cannot be stopped")
-    if timeout is not None and not timeout > 0:
-        raise InputError(f"--timeout must be more than 0 seconds, not {timeout:g}")
+    _require_possible(
+        kernel, device, schedule, seed, schedules, explore, advice, timeout, accept,
+        parallel=jobs is not None or dask is not None,
+    )  # fmt: skip
     require_workers(jobs, dask)
     accepted = read_accepts(accept) if accept is not None else ()
     inspection = Inspection.of(lines, trace, at, shows, whys, device=device, many=bool(schedules))
@@ -389,6 +411,51 @@ def run(
         report=lambda: gemm_results(result, kernel, report.schedule, ptx, report.unused_accepts),
     )
     return WRONG if not result.ok or result.launch.fails(severity) else OK
+
+
+def _require_possible(
+    kernel: str | None,
+    device: str,
+    schedule: str,
+    seed: int,
+    schedules: int | None,
+    explore: float | None,
+    advice: float | None,
+    timeout: float | None,
+    accept: str | None,
+    *,
+    parallel: bool,
+) -> None:
+    """Raises InputError for options that exclude each other, and values that no option takes."""
+    if not kernel and device != "gpu":
+        raise InputError("missing argument 'KERNEL': only --device gpu picks a kernel itself (see 'ptxgen run --help')")
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, not {seed}")
+    if schedules is not None and schedules < 1:
+        raise InputError(f"--schedules must be 1 or more, not {schedules}")
+    if schedules and device != "emulator":
+        raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")
+    if schedules and schedule != "eager":
+        raise InputError("--schedules tries eager, late and random in turn; leave out --schedule")
+    if explore is not None and not explore > 0:
+        raise InputError(f"--explore must be more than 0 seconds, not {explore:g}")
+    if explore is not None and device != "emulator":
+        raise InputError("--explore is for the emulator: a GPU decides for itself who comes first")
+    if explore is not None and (schedules or schedule != "eager"):
+        given = "--schedules" if schedules else "--schedule"
+        raise InputError(f"--explore tries its own orders, with late and with eager completion; leave out {given}")
+    if not schedules and parallel:
+        raise InputError("--jobs and --dask are for --schedules: one run is one process")
+    if advice is not None and device != "emulator":
+        raise InputError("--advice is for the emulator; on a GPU, use Nsight Compute")
+    if accept is not None and device != "emulator":
+        raise InputError("--accept is for the emulator: a GPU reports no findings but faults")
+    if advice is not None and not advice > 1:
+        raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
+    if timeout is not None and device != "emulator":
+        raise InputError("--timeout is for the emulator: a GPU cannot be stopped")
+    if timeout is not None and not timeout > 0:
+        raise InputError(f"--timeout must be more than 0 seconds, not {timeout:g}")
 
 
 def _fastest(
