@@ -327,6 +327,7 @@ BUGS = [
         source=REBUILT,
         what="tcgen05.ld takes an f32 accumulator with .pack::16b, which keeps the low half of each column",
         code="operand-cells",
+        severity="advice",
         target="sm_100a",
         box=(64, 128),
         swizzle="128B",
@@ -343,5 +344,56 @@ BUGS = [
     bar.sync 0;
     @!%warp0 bra FREED;""",
         ),
+    ),
+    Bug(
+        name="bulk-reduction-of-a-swizzled-tile",
+        source=REBUILT,
+        what="a tile that TMA wrote with a swizzle is reduced into global memory by a bulk copy without a tensormap",
+        code="swizzle-mismatch",
+        box=(64, 128),
+        swizzle="128B",
+        ptx=TILES
+        + """
+-    @%thread0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%data], [smem_a], 16384; // <--
++    @%thread0 cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%map, {0, 0}], [smem_a];
+    @%thread0 cp.async.bulk.commit_group;
+    @%thread0 cp.async.bulk.wait_group 0;
+""",
+    ),
+    Bug(
+        name="software-swizzle-off-the-pattern",
+        source=REBUILT,
+        what="threads swizzle a tile by offsets from its start, which is 512 bytes into the pattern of 1024",
+        code="swizzle-mismatch",
+        severity="advice",
+        ptx=f"""
+    .shared .align 1024 .b8 tiles[36864];
+    .reg .f32 %f<32>;
+    mov.u32 %r0, tiles;
+-    add.u32 %r0, %r0, 512;
+    mov.u32 %r1, %thread;
+TILE:
+    shl.b32 %r2, %r1, 4;
+    shr.u32 %r3, %r2, 3;
+    and.b32 %r3, %r3, 112;
+    xor.b32 %r2, %r2, %r3;
+    add.u32 %r2, %r2, %r0;
+    st.shared.v4.b32 [%r2], {{%r1, %r1, %r1, %r1}};
+    add.u32 %r1, %r1, 128;
+    setp.lt.u32 %p0, %r1, 2048;
+    @%p0 bra TILE;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    wgmma.fence.sync.aligned;
+    mov.b64 %rd2, {smem(A)};
+    mov.b64 %rd3, {smem(A + 8192)};
+-    add.u64 %rd2, %rd2, 32;
+-    add.u64 %rd3, %rd3, 32;
+    setp.ne.b32 %p1, 0, 0;
+    wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{", ".join(f"%f{number}" for number in range(32))}}}, \
+%rd2, %rd3, %p1, 1, 1, 0, 0; // <--
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+""".replace("\\\n", ""),
     ),
 ]

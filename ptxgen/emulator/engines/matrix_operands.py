@@ -13,6 +13,8 @@ from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.layouts.operands import Major, operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES
 
+#: Bytes of a line, by which the pattern of a swizzle and the base offset of a descriptor count.
+_LINE = 128
 #: Rows of K-major operands, or K of MN-major ones, between which SBO steps (LBO without swizzle, MN-major).
 _GROUP, _ATOM_32_GROUP = 8, 4
 
@@ -84,6 +86,12 @@ class MatrixOperand:
         sbo = self.major == "mn" and self.swizzle == "none"
         descriptor = self.descriptor
         return ("SBO", descriptor.stride_byte_offset) if sbo else ("LBO", descriptor.leading_byte_offset)
+
+    @property
+    def pattern_line(self) -> int:
+        """The line of 128 bytes of the swizzle's pattern in which the operand begins: 0 where its rows are aligned."""
+        mode, start = SWIZZLES[self.swizzle], self.descriptor.start_address
+        return start % mode.period // _LINE if start % mode.period >= max(mode.row_bytes, _LINE) else 0
 
     @cached_property
     def one_to_one(self) -> bool:

@@ -73,8 +73,11 @@ SWIZZLE_MISMATCH = _check(
     title="swizzle mismatch",
     severity="advice",
     section="5.5.7",
-    rule="The descriptor of an MMA names another swizzle than the copy that wrote the bytes.",
-    why="The MMA then reads the elements in another order than they were written.",
+    rule="The descriptor of an MMA must name the swizzle of the copy that wrote the bytes; a tile of threads must "
+    "begin where the pattern of the swizzle does, or the descriptor have a base offset; a bulk reduction without a "
+    "tensormap must not take a tile that a swizzled tensor copy wrote.",
+    why="The elements are then read in another order than they were written. Threads may have swizzled by addresses, "
+    "and a tile may be swizzled in global memory: that is advice. The bulk reduction is an error.",
     fix="use the tensormap's swizzle in the descriptor",
     example="mov.b64 %a, 0x8000404000010000;      // fixed: 0x4000404000010000, as the tensormap has 128-byte swizzle",
     fires="emulator/kernels/test_gemm.py::test_planted_errors[64-byte swizzle-late]",

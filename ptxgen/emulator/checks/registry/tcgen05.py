@@ -235,7 +235,7 @@ OPERAND_CELLS = _check(
     rule="The MMAs of one accumulation must read each column of A once, and A of 16-bit elements has two in each "
     "column; .pack::16b and .unpack::16b are for accumulators of f16.",
     why="A step of 4 columns for 8 multiplies half of P twice, and leaves half out; A that .unpack::16b has stored is "
-    "every second element and zeros; .pack::16b keeps the low half of f32. Nothing faults.",
+    "every second element and zeros. Nothing faults. It is advice where .pack::16b keeps the low halves of f32.",
     fix="step A by 8 columns for each MMA, and store it packed",
     example="add.u32 %p, %p, 4;      // A of the next MMA; fixed: 8",
     fires="bugs/test_bugs.py::test_bug_is_reported[p-of-half-a-step-eager]",

@@ -35,6 +35,7 @@ from ptxgen.emulator.engines.tensor_copies import Box
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.granules import GRANULE, distinct
 from ptxgen.emulator.observer import Observer
+from ptxgen.layouts.swizzle import SWIZZLES
 
 _MAJORS = {"k": "K-major", "mn": "MN-major"}
 #: Where the major is encoded, by instruction and side.
@@ -148,6 +149,8 @@ class OperandLayouts(Observer):
             count += 1
             self._sums[sum] = count, work.number
         copies = self._copies[slot]
+        if operand.pattern_line and not operand.descriptor.base_offset:
+            self._compare_pattern(work, slot, operand)
         if not copies:
             return
         for number in distinct(self._shared.async_writer[slot, operand.touched]).tolist():
@@ -164,6 +167,63 @@ class OperandLayouts(Observer):
                     break
             if all(before.operand is not operand for before in reads):
                 reads.append(_Read(operand, work))
+
+    def work_reads_shared(
+        self,
+        work: AsyncWork,
+        warps: Sequence[int],
+        slot: int,
+        granules: NDArray[np.int64],
+        bytes: NDArray[np.uint16] | np.uint16,
+        swizzle: str | None = None,
+    ) -> None:
+        copies = self._copies[slot]
+        if work.what != "bulk reduction" or not copies:
+            return
+        for number in distinct(self._shared.async_writer[slot, granules]).tolist():
+            copy = copies.get(number)
+            if copy is not None and copy.box.tensormap.swizzle != "none":
+                self._report_reduction(work, slot, granules, copy)
+
+    def _compare_pattern(self, work: AsyncWork, slot: int, operand: MatrixOperand) -> None:
+        """Advise on a tile of threads that begins inside the pattern by which the MMA swizzles."""
+        if (self._shared.async_writer[slot, operand.touched] != 0).any():
+            return
+        line, swizzle = operand.pattern_line, operand.swizzle
+        start = operand.descriptor.start_address
+        reader = self._findings.access("reader", work.statement, work.warp, slot=slot, space="shared", address=start)
+        self._findings.report(
+            descriptors.SWIZZLE_MISMATCH,
+            work.statement,
+            summary=f"{reader} reads {operand.side}, which threads wrote to {reader.place}, with swizzle {swizzle} and "
+            "base offset 0",
+            rule=f"The MMA swizzles by address bits, so the tile begins in line {line} of the pattern; threads that "
+            "swizzle by offsets in the tile write other places",
+            fix=f"align the tile to {SWIZZLES[swizzle].period} bytes, swizzle by addresses, or set base_offset (bits "
+            f"49-51) to {line}",
+            accesses=(reader,),
+            severity="advice",
+            cause=("pattern", line),
+        )
+
+    def _report_reduction(self, work: AsyncWork, slot: int, granules: NDArray[np.int64], copy: _Copy) -> None:
+        at = int(granules[(self._shared.async_writer[slot, granules] == copy.work.number).argmax()]) * GRANULE
+        reader = self._findings.access("reader", work.statement, work.warp, slot=slot, space="shared", address=at)
+        writer = self._findings.access(
+            "writer", copy.work.statement, copy.work.warp, slot=slot, space="shared", address=at
+        )
+        swizzle = copy.box.tensormap.swizzle
+        self._findings.report(
+            descriptors.SWIZZLE_MISMATCH,
+            work.statement,
+            summary=f"{reader} reduces {reader.place} into global memory in the order of addresses, but {writer} "
+            f"wrote it with swizzle {swizzle}",
+            rule=f"The chunks of 16 bytes lie in another order there than their elements, by swizzle {swizzle}",
+            fix="use cp.reduce.async.bulk.tensor with a tensormap of that swizzle, or load the tile without one",
+            accesses=(reader, writer),
+            severity="error",
+            cause=("bulk reduction", work.statement.line),
+        )
 
     def _compare(self, work: AsyncWork, slot: int, operand: MatrixOperand, copy: _Copy) -> None:
         """Report chunks that are read twice, and rows that continue in another row of the box."""

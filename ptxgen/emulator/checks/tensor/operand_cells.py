@@ -115,6 +115,8 @@ class OperandCells(Observer):
                 "is lost",
                 fix="load without .pack::16b, and convert",
                 accesses=(reader,),
+                # Which halves a load takes may be what a kernel is after.
+                severity="advice",
                 cause=("words", statement.line),
             )
 
