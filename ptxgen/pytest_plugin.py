@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -11,10 +12,14 @@ import pytest
 
 if TYPE_CHECKING:
     from ptxgen.descriptors import Descriptor
+    from ptxgen.device import Accept, LaunchReport
     from ptxgen.emulator import Emulator
     from ptxgen.gpu import Gpu
+    from ptxgen.project import Project
 
 SCHEDULES = ("eager", "late", "random")
+#: What the launches of a session accepted, and what of it never came up.
+_USED, _UNUSED = pytest.StashKey[set["Accept"]](), pytest.StashKey[dict["Accept", None]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,9 +40,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--ptxgen-exec",
         metavar="sm_NNN",
         nargs="?",
-        const="sm_100a",
-        help="run this test session, GPU tests among it, on an emulated GPU (ptxgen exec); default sm_100a. Give it "
-        "after the files, or with =",
+        const="",
+        help="run this test session, GPU tests among it, on an emulated GPU (ptxgen exec); default: the target of "
+        "[tool.ptxgen], else sm_100a. Give it after the files, or with =",
+    )
+    group.addoption(
+        "--update-sass",
+        action="store_true",
+        default=False,
+        help="write the snapshots of the fixture `sass_snapshot` anew",
     )
     group.addoption(
         "--update-descriptors",
@@ -45,8 +56,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=False,
         help="write the snapshots of the fixture `descriptor_snapshot` anew",
     )
-    parser.addini("emulator_schedules", "schedules of the fixture `emulator`", default="all")
-    parser.addini("emulator_seeds", "seeds of the schedule random", default="1")
+    parser.addini("emulator_schedules", "schedules of the fixture `emulator`", default="")
+    parser.addini("emulator_seeds", "seeds of the schedule random", default="")
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
@@ -54,12 +65,22 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     target = config.getoption("--ptxgen-exec")
     if target is None or os.environ.get("PTXGEN_EXEC_SOCKET"):
         return None
+    from ptxgen.device.accept import AcceptError, read_accepts
     from ptxgen.driver import BuildError, Options, ProgramError, run
 
     command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
+    project = _project(config)
     try:
-        results = run(command, Options(target=target))
-    except (BuildError, ProgramError) as error:
+        options = Options(target=target or "sm_100a")
+        if project is not None:
+            options = Options(
+                target=target or project.target or "sm_100a",
+                schedule=project.schedule or "eager",
+                accept=read_accepts(project.accept) if project.accept is not None else (),
+                fail_on=project.fail_on or "error",
+            )
+        results = run(command, options)
+    except (BuildError, ProgramError, AcceptError) as error:
         raise pytest.UsageError(str(error)) from None
     return results.exit_code
 
@@ -68,16 +89,35 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "emulator(**options): options of ptxgen.Emulator for the fixture `emulator`: target=, accept=, ..."
     )
+    config.stash[_USED], config.stash[_UNUSED] = set(), {}
     _runs(config)
 
 
+def _project(config: pytest.Config) -> Project | None:
+    """The table [tool.ptxgen] for the root of the session. Raises UsageError."""
+    from ptxgen.project import ProjectError, find_project
+
+    try:
+        return find_project(config.rootpath)
+    except ProjectError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 def _runs(config: pytest.Config) -> list[tuple[str, int]]:
-    """The requested schedules and seeds. Raises UsageError."""
-    given = config.getoption("--emulator-schedules") or config.getini("emulator_schedules")
+    """The requested schedules and seeds: of the command line, the ini file, [tool.ptxgen]. Raises UsageError."""
+    words = [
+        config.getoption("--emulator-schedules"),
+        config.getini("emulator_schedules"),
+        config.getoption("--emulator-seeds"),
+        config.getini("emulator_seeds"),
+    ]
+    if not any(words) and (project := _project(config)) is not None and project.runs:
+        return [*project.runs]
+    given = words[0] or words[1] or "all"
     names = SCHEDULES if given == "all" else tuple(each.strip() for each in given.split(","))
     unknown = [each for each in names if each not in SCHEDULES]
     seeds = config.getoption("--emulator-seeds")
-    count = int(config.getini("emulator_seeds")) if seeds is None else seeds
+    count = int(config.getini("emulator_seeds") or 1) if seeds is None else seeds
     if unknown or count < 1:
         what = f"no schedule {unknown[0]!r}" if unknown else f"--emulator-seeds must be 1 or more, not {count}"
         raise pytest.UsageError(f"{what}; schedules are {', '.join(SCHEDULES)} and all")
@@ -107,7 +147,11 @@ def emulator(request: pytest.FixtureRequest, _emulator_run: tuple[str, int]) -> 
 
     schedule, seed = _emulator_run
     marker = request.node.get_closest_marker("emulator")
-    options: dict[str, Any] = {"schedule": schedule, "seed": seed, **(marker.kwargs if marker else {})}
+    options: dict[str, Any] = {"schedule": schedule, "seed": seed}
+    if (project := _project(request.config)) is not None:
+        options |= {"target": project.target} if project.target is not None else {}
+        options |= {"accept": project.accept} if project.accept is not None else {}
+    options |= marker.kwargs if marker else {}
     made = Emulator(**options)
     _show_findings(made, request.node)
     return made
@@ -119,11 +163,43 @@ def _show_findings(device: Emulator, item: pytest.Item) -> None:
 
     def reported(*args: Any, **kwargs: Any) -> Any:
         report = launch(*args, **kwargs)
+        item.config.stash[_USED].update(report.used_accepts)
+        item.config.stash[_UNUSED].update(dict.fromkeys(report.unused_accepts))
+        count = sum(name.startswith("ptxgen.launch.") for name, _ in item.user_properties)
+        item.user_properties.append((f"ptxgen.launch.{count + 1}", _property(report, device)))
         if report.findings or not report.ok:
             item.add_report_section("call", f"launch ({device.schedule}, seed {device.seed})", report.summary())
         return report
 
     device.launch = reported  # type: ignore[method-assign]
+
+
+def _property(report: LaunchReport, device: Emulator) -> str:
+    """A launch as a property of the test in JUnit's XML: JSON in one line."""
+    rows = [
+        {"code": each.code, "severity": each.severity, "line": each.line, "source": each.source}
+        for each in report.all_findings
+    ]
+    facts = {
+        "kernel": report.kernel,
+        "device": report.device,
+        "schedule": device.schedule,
+        "seed": device.seed,
+        "status": report.status,
+        "checked": report.checked,
+        "instructions": report.instructions,
+        "seconds": round(report.seconds, 3),
+        "findings": rows,
+    }
+    return json.dumps(facts)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which accepted findings no launch of the session has had."""
+    used = config.stash.get(_USED, set())
+    left = [each for each in config.stash.get(_UNUSED, {}) if each not in used]
+    for each in left:
+        terminalreporter.write_line(f"ptxgen: accepted, but not found any more: {each}", yellow=True)
 
 
 @pytest.fixture
@@ -147,5 +223,27 @@ def descriptor_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
     def check(descriptor: Descriptor, name: str = "") -> None:
         __tracebackhide__ = True
         snapshots.check("/".join(filter(None, (request.node.name, name))), descriptor)
+
+    return check
+
+
+@pytest.fixture
+def sass_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`sass_snapshot(kernel, name="", tolerances={"loop-stalls": "5%"})`: registers, spills, instructions and the loops
+    of a kernel (PTX text, path, Kernel or Cubin) are those of the snapshot (`--update-sass`).
+
+    The test is skipped where there is no ptxas or nvdisasm.
+    """
+    from ptxgen.testing.sass_snapshots import SassSnapshots
+    from ptxgen.toolchain import ToolNotInstalledError
+
+    snapshots = SassSnapshots(request.path, bool(request.config.getoption("--update-sass")))
+
+    def check(given: Any, name: str = "", **options: Any) -> None:
+        __tracebackhide__ = True
+        try:
+            snapshots.check("/".join(filter(None, (request.node.name, name))), given, **options)
+        except ToolNotInstalledError as reason:
+            pytest.skip(str(reason))
 
     return check

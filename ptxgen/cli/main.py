@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ptxgen.cli import errors
-from ptxgen.cli.common import interrupt
+from ptxgen.cli.common import interrupt, project
 from ptxgen.cli.common.help import Application, Commands
 from ptxgen.cli.kernels import kernels, plan, sweep, tune
 from ptxgen.cli.launch import audit, run
@@ -78,7 +78,13 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     try:
         command = typer.main.get_command(app.for_words(words))
         width = min(shutil.get_terminal_size().columns, _WIDEST)
-        code = command.main(args=arguments, prog_name="ptxgen", standalone_mode=False, terminal_width=width)
+        code = command.main(
+            args=arguments,
+            prog_name="ptxgen",
+            standalone_mode=False,
+            terminal_width=width,
+            default_map=project.defaults(words),
+        )
         return code if isinstance(code, int) else errors.OK
     except (KeyboardInterrupt, typer.Abort):
         return errors.INTERRUPTED

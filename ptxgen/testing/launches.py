@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from ptxgen.device import LaunchReport
 from ptxgen.job import JobResult
+from ptxgen.project import find_project
 
 
-def assert_ok(result: LaunchReport | JobResult, *, advice: bool = False) -> None:
+def assert_ok(result: LaunchReport | JobResult, *, advice: bool | None = None) -> None:
     """The launch went well, and a job's outputs are right; with `advice`, there is no advice either.
 
-    The AssertionError shows the summary: status, findings with lines, and what is wrong with outputs.
+    None: as `fail-on` of the project's [tool.ptxgen] says, else without. Raises ProjectError for an unusable table. The AssertionError shows the summary: status, findings with lines, and what is wrong with outputs.
     """
     __tracebackhide__ = True
+    if advice is None:
+        project = find_project()
+        advice = project is not None and project.fail_on == "advice"
     report = result.launch if isinstance(result, JobResult) else result
     if not result.ok or (advice and report.findings):
         raise AssertionError(result.summary())

@@ -32,7 +32,7 @@ def assert_same_sass(
     from ptxgen.sass import compare
     from ptxgen.sass.show import comparison_lines
 
-    found = compare(_listing(a, target, "a"), _listing(b, target, "b"), kernel=kernel)
+    found = compare(listing_of(a, target, "a"), listing_of(b, target, "b"), kernel=kernel)
     if found.same:
         return
     lines = [line.rstrip() for line in comparison_lines(found)]
@@ -40,7 +40,8 @@ def assert_same_sass(
     raise AssertionError("\n".join(["the SASS differs", *lines[:_SHOWN], *more]))
 
 
-def _listing(given: str | os.PathLike[str] | Kernel | Cubin, target: str | None, origin: str) -> Listing:
+def listing_of(given: str | os.PathLike[str] | Kernel | Cubin, target: str | None, origin: str) -> Listing:
+    """The SASS of PTX text, a path (PTX or cubin), a Kernel, or a Cubin."""
     from ptxgen.sass import load
     from ptxgen.toolchain import assemble
 

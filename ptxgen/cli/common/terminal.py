@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,14 @@ def output() -> Iterator[Console]:
     with console.capture() as captured:
         yield console
     sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+def text_of(show: Callable[[Console], None], width: int = 100) -> str:
+    """What is shown on a console of so many columns, as plain text."""
+    console = Console(file=io.StringIO(), highlight=False, width=width, color_system=None)
+    with console.capture() as captured:
+        show(console)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def grid(*styles: str, gap: int = 2) -> Table:

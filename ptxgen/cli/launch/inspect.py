@@ -14,11 +14,13 @@ from ptxgen.cli.common.files import require_writable
 from ptxgen.cli.errors import InputError
 
 if TYPE_CHECKING:
-    from ptxgen.device import Device
+    from ptxgen.device import Device, LaunchReport
     from ptxgen.device.placed import Placed
     from ptxgen.emulator import Emulator
     from ptxgen.emulator.load.source_lines import SourceLines
     from ptxgen.emulator.observers import Breakpoint, LineCounts, Provenance, State, Trace
+    from ptxgen.emulator.observers.recording import Recording
+    from ptxgen.gemm.shared_map import SharedMap
 
 _AT = re.compile(r"(?:line:)?(?:(?P<file>[^:#@]+):)?(\d+)(?:#(\d+))?(?:@(\d+))?$")
 _AT_FINDING = re.compile(r"finding(?::([\w-]+))?(?:#(\d+))?$")
@@ -42,6 +44,9 @@ class Inspection:
     #: The file of an `--at FILE:LINE`, whose line is still that of the file.
     _file: str = ""
     _sources: SourceLines | None = None
+    #: The file of the page of `--html`.
+    html: str | None = None
+    _recording: Recording | None = None
 
     @classmethod
     def of(
@@ -54,33 +59,38 @@ class Inspection:
         *,
         device: str,
         many: bool,
+        html: str | None = None,
     ) -> Inspection:
         """The inspections selected by the options. Raises InputError."""
         asked = [name for name, value in (("--lines", lines), ("--trace", trace), ("--at", at)) if value is not None]
         asked += ["--why"] if whys else []
+        asked += ["--html"] if html is not None else []
         if asked and device != "emulator":
             raise InputError(f"{asked[0]} requires the emulator: a GPU does not stop at a line")
         if asked and many:
             raise InputError(f"{asked[0]} inspects a single run; omit --schedules")
         if shows and at is None:
             raise InputError("--show shows the state at a line: add --at LINE[#HIT]")
-        made = cls(lines, trace, shows, whys)
+        made = cls(lines, trace, shows, whys, html=html)
         if not asked:
             return made
         for each in shows:
             _require_words(each)
-        for path in (trace, lines):
+        for path in (trace, lines, html):
             if path is not None and path != "-":
                 require_writable(path)
         from ptxgen.emulator.observers import LineCounts, Provenance, Trace
+        from ptxgen.emulator.observers.recording import Recording
         from ptxgen.emulator.observers.trace import require_perfetto
 
         if trace is not None:
             require_perfetto()
         if whys:
             made._history = Provenance()
-        if lines is not None:
+        if lines is not None or html is not None:
             made._counts = LineCounts()
+        if html is not None:
+            made._recording = Recording()
         if trace is not None:
             made._trace = Trace(made.roles)
         if at is not None:
@@ -136,7 +146,8 @@ class Inspection:
         """Have the launches of an emulator observed; `roles` name warps of a CTA in the trace."""
         if self._trace is not None:
             self._trace.roles = dict(roles)
-        watching = [each for each in (self._counts, self._trace, self._at, self._history) if each is not None]
+        every = (self._counts, self._trace, self._at, self._history, self._recording)
+        watching = [each for each in every if each is not None]
         if watching:
             cast("Emulator", device).observers = tuple(watching)
 
@@ -157,6 +168,8 @@ class Inspection:
         from ptxgen.emulator.observers.breakpoint import BreakpointError
 
         refused: list[Exception] = []
+        if self.html is not None:
+            print(f"page: {self.html}")
         if self._counts is not None and self.lines is not None:
             executed, every = self._counts.coverage()
             text = self._counts.listing()
@@ -186,6 +199,45 @@ class Inspection:
                 print(self._named(why.explain(*parse_element(each, arrays))))
         if refused:
             raise refused[0]
+
+    def write_page(
+        self,
+        launch: LaunchReport,
+        *,
+        title: str,
+        ok: bool,
+        verdict: str,
+        report: str,
+        text: str,
+        errors: Sequence[str] = (),
+        shared: SharedMap | None = None,
+    ) -> None:
+        """Write the page of `--html`, if it is asked for; `errors` are those that no finding of the launch has."""
+        if self.html is None or self._counts is None or self._recording is None:
+            return
+        from ptxgen.device import Finding
+        from ptxgen.reports.html import Page, Region
+
+        ran, regions = self._recording, shared.regions if shared is not None else ()
+        others = [Finding("wrong-result", "error", each) for each in errors]
+        page = Page(
+            title=title,
+            ok=ok,
+            verdict=verdict,
+            report=report,
+            text=text,
+            findings=[*launch.findings, *others],
+            gaps=launch.gaps,
+            regions=[Region(each.name, each.offset, each.bytes, each.stages, each.holds) for each in regions],
+            shared_limit=shared.limit if shared is not None else 0,
+            counts={line: count.warps for line, count in self._counts.by_line().items()},
+            phases={name: each.phases for name, each in ran.mbarriers.items()},
+            works=ran.works,
+            tensor=ran.tensor,
+            steps=ran.steps,
+            dropped=ran.dropped,
+        )
+        Path(self.html).write_text(page.html(), encoding="utf-8")
 
 
 def _is_place(wanted: str, place: str) -> bool:

@@ -174,6 +174,16 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
         if name in result.outputs:
             save(path, result.outputs[name])
 
+    inspection.write_page(
+        result.launch,
+        title=f"{given.path} on {result.launch.device}",
+        ok=result.ok,
+        verdict=result.verdict if result.ok else result.status,
+        report=result.summary(),
+        text=given.ptx,
+        errors=result.wrong,
+    )
+
     def show() -> None:
         _print(given, result, found, cubin, options)
         inspection.show(result.arrays)

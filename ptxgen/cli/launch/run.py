@@ -225,6 +225,15 @@ def run(
             rich_help_panel=_INSPECTION,
         ),
     ] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE.html",
+            help="Write a page: findings with source, memory map, pipelines and tensor memory over time, line counts.",
+            show_default=False,
+        ),
+    ] = None,
     at: Annotated[
         str | None,
         typer.Option(
@@ -295,7 +304,7 @@ def run(
     )  # fmt: skip
     require_workers(jobs, dask)
     accepted = read_accepts(accept) if accept is not None else ()
-    inspection = Inspection.of(lines, trace, at, shows, whys, device=device, many=bool(schedules))
+    inspection = Inspection.of(lines, trace, at, shows, whys, device=device, many=bool(schedules), html=html)
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
     own_launch = LaunchWords(arguments, outputs, grid, block, cluster, shared_bytes, entry, known_target(target))
     more = {name: value for name, value in sizes.items() if value is not None}
@@ -398,6 +407,19 @@ def run(
         found,
         verbose,
         found.unused_accepts if found else result.launch.unused_accepts,
+    )
+
+    from ptxgen.cli.common.terminal import text_of
+
+    inspection.write_page(
+        result.launch,
+        title=f"{kernel} on {result.launch.device}",
+        ok=result.ok,
+        verdict="correct" if result.ok else result.status,
+        report=text_of(report.print),
+        text=result.kernel.text,
+        errors=[each.message for each in result.errors if each.finding is None],
+        shared=plan.shared,
     )
 
     def show() -> None:

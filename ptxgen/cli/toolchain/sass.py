@@ -35,7 +35,7 @@ def sass(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE | diff A B",
+            metavar="FILE | diff A B | gate FILE...",
             help="PTX, a cubin, an ELF file, a fatbin, a dump of cuobjdump, CUDA C++ (.cu), a Python file with a job, "
             "- for standard input, or a shipped kernel with options: NAME[option=value,...].",
             show_default=False,
@@ -68,17 +68,27 @@ def sass(
             show_default=False,
         ),
     ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REV", help="gate: the revision of git; default HEAD.", show_default=False),
+    ] = None,
     formats: Formats = [],  # noqa: B006  (typer's way to say many)
     as_json: AsJson = False,
 ) -> int:
     """Show the SASS of a kernel beside its PTX with a summary, or compare two: ptxgen sass diff A B.
 
-    diff exits with 0 if both are the same, 1 if they differ, 2 if one cannot be used.
+    diff exits with 0 if both are the same, 1 if they differ, 2 if one cannot be used. gate compares files with their
+    versions in git, and fails where figures grow.
     """
+    from ptxgen.cli.toolchain.sass_gate import gate
     from ptxgen.toolchain import AssemblerError
 
     written = Output.of(formats, as_json=as_json)
+    if base is not None and words[0] != "gate":
+        raise InputError("--base goes with ptxgen sass gate FILE...")
     try:
+        if words[0] == "gate":
+            return gate(words[1:], target, fail_on, base, written)
         return _sass(words, target, kernel, fail_on, written, loop=loop, summary=summary, everything=everything)
     except AssemblerError as error:  # exit code 1 is that of a difference
         first, *more = str(error).splitlines()
