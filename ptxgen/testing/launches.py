@@ -10,7 +10,8 @@ from ptxgen.project import find_project
 def assert_ok(result: LaunchReport | JobResult, *, advice: bool | None = None) -> None:
     """The launch went well, and a job's outputs are right; with `advice`, there is no advice either.
 
-    None: as `fail-on` of the project's [tool.ptxgen] says, else without. Raises ProjectError for an unusable table. The AssertionError shows the summary: status, findings with lines, and what is wrong with outputs.
+    None: as `fail-on` of the project's [tool.ptxgen] says, else without. The AssertionError shows the summary: status,
+    findings with lines, and what is wrong with outputs. Raises ProjectError for an unusable table.
     """
     __tracebackhide__ = True
     if advice is None:
