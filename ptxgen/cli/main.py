@@ -54,7 +54,13 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
+        from ptxgen.toolchain import AssemblerError, ToolNotFoundError, ptxas_version
+
         print(f"ptxgen {version('ptxgen')}")
+        try:
+            print(f"ptxas {ptxas_version()}")
+        except (AssemblerError, ToolNotFoundError) as error:
+            print(f"ptxas: {str(error).splitlines()[0]}")
         raise typer.Exit
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -27,10 +29,27 @@ class BuildError(RuntimeError):
 
 def cache_folder() -> Path:
     """Where ptxgen keeps what can be made again."""
-    base = os.environ.get("PTXGEN_CACHE_DIR")
-    if base:
-        return Path(base)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ptxgen"
+    named = os.environ.get("PTXGEN_CACHE_DIR") or os.environ.get("PTXGEN_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "ptxgen"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except (OSError, RuntimeError):  # it cannot be made, or the user has no home
+        pass
+    return _own_temporary_folder()
+
+
+def _own_temporary_folder() -> Path:
+    """A folder for this user alone below that of temporary files, the same for all processes. Raises BuildError."""
+    folder = Path(tempfile.gettempdir(), f"ptxgen-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise BuildError(f"{folder} must be a folder of this user alone; set PTXGEN_CACHE_DIR to another one")
+    return folder
 
 
 def library_folder() -> Path:

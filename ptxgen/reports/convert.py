@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ptxgen import syntax
 from ptxgen.device import Accept, Finding, LaunchReport
-from ptxgen.emulator.load.accepts import check_accepts, source_files
+from ptxgen.emulator.load.accepts import check_accepts, launch_codes, source_files
 from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.instr.model.check import Diagnostic
 from ptxgen.reports.model import Level, Place, Replacement, Result
@@ -49,7 +49,7 @@ def checked(
             taken.append((each, matching[0]))
         else:
             left.append(each)
-    unused = tuple(one for one in entries if one.place and one not in used)
+    unused = tuple(one for one in entries if one.place and one not in used and one.code not in launch_codes())
     sources, files, lines = SourceLines(module), source_files(module), text.splitlines()
     results = [_diagnosed(path, lines, each, None, sources.of(each.line) if files else "", files) for each in left]
     results += [
@@ -74,6 +74,7 @@ def _diagnosed(
         replacement=_replacement(path, lines, each) if origin is None else None,
         accepted=accept.reason if accept is not None else "",
         in_source=accept is not None and bool(accept.place),
+        static=True,
     )
 
 

@@ -20,7 +20,7 @@ def workflow_commands(report: Report) -> Iterator[str]:
     for each in report.results:
         if each.accepted:
             continue
-        title = f"{rule_of(each.code, each.level).title} [{each.code}]"
+        title = f"{rule_of(each).title} [{each.code}]"
         lines = [each.message, *([f"fix: {each.fix}"] if each.fix else [])]
         lines += [f"{place}: {what}" for place, what in each.related]
         yield _command(_COMMANDS[each.level], each.place, title, "\n".join(lines))

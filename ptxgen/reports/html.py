@@ -8,6 +8,7 @@ from html import escape
 from typing import Protocol
 
 from ptxgen.device import Finding
+from ptxgen.reports.paths import readable_path
 
 #: Width of the pictures, in units of their view boxes; columns of tensor memory of an SM.
 _WIDTH, _LABEL, _COLUMNS = 1000, 165, 512
@@ -71,7 +72,7 @@ class Page:
     def html(self) -> str:
         """The page, as UTF-8 text."""
         parts = [part for section in self._sections() for part in section]
-        return _FRAME.format(title=escape(self.title), style=_STYLE, body="\n".join(parts))
+        return readable_path(_FRAME.format(title=escape(self.title), style=_STYLE, body="\n".join(parts)))
 
     def _sections(self) -> Iterator[Iterator[str]]:
         yield self._head()

@@ -48,6 +48,8 @@ class Result:
     replacement: Replacement | None = None
     accepted: str = ""
     in_source: bool = False
+    #: Of `ptxgen check`, some of whose codes the emulator has with another meaning.
+    static: bool = False
     properties: Mapping[str, str | int] = field(default_factory=dict)
 
 

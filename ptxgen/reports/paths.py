@@ -12,13 +12,20 @@ from ptxgen.files import source_file
 from ptxgen.reports.model import Place
 
 
+def readable_path(text: str) -> str:
+    """A text whose bytes the locale could not decode, as UTF-8: paths and messages of reports are UTF-8 everywhere."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def relative(path: str) -> str:
     """A path as seen from the working directory if it is below it, with slashes; others are absolute."""
     if path in ("-", ""):
         return "stdin.ptx"
-    full, here = os.path.abspath(path), os.getcwd()
+    path = readable_path(path)
+    here = readable_path(os.getcwd())
+    full = os.path.normpath(os.path.join(here, path))
     if full == here or full.startswith(here.rstrip(os.sep) + os.sep):
-        return Path(os.path.relpath(full, here)).as_posix()
+        return Path(full[len(here.rstrip(os.sep)) + 1 :] or ".").as_posix()
     return Path(full).as_posix()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.reports.model import Level
+from ptxgen.reports.model import Level, Result
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,15 @@ _OWN = {
 }
 
 
-def rule_of(code: str, level: Level) -> Rule:
-    """The rule of a code; `level` holds for what `ptxgen check` reports, whose codes have none of their own."""
+def rule_of(result: Result) -> Rule:
+    """The rule of a result; its level holds for what `ptxgen check` reports, whose codes have none of their own."""
     from ptxgen.emulator.checks.registry import CHECKS
     from ptxgen.instr.model.symbols import title_of
 
+    code, level = result.code, result.level
     if code in _OWN:
         return _OWN[code]
-    if code in CHECKS:
+    if code in CHECKS and not result.static:
         check = CHECKS[code]
         usual: Level = "error" if check.severity == "error" else "note"
         return Rule(code, check.title, f"{check.rule} {check.why}", check.fix, check.section, usual)

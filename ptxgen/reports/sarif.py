@@ -24,7 +24,7 @@ def sarif(report: Report) -> Json:
 
     rules: dict[str, Rule] = {}
     for each in report.results:
-        rules.setdefault(each.code, rule_of(each.code, each.level))
+        rules.setdefault(each.code, rule_of(each))
     index = {code: number for number, code in enumerate(rules)}
     driver: Json = {
         "name": "ptxgen",
@@ -95,7 +95,7 @@ def _fingerprint(each: Result) -> str:
     """The same for the same result when lines move: its code, file, and words without numbers."""
     path = relative(each.place.path) if each.place is not None else ""
     words = "".join(character for character in each.message if not character.isdigit())
-    return hashlib.sha256("\0".join((each.code, path, words)).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join((each.code, path, words)).encode(errors="replace")).hexdigest()[:32]
 
 
 def _location(place: Place) -> Json:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 
 from ptxgen.toolchain import find_nvdisasm, find_ptxas
+from ptxgen.toolchain.cache import cache_folder, write_whole
 
 
 def place(kind: str, *parts: bytes) -> Path | None:
     """The file for a result of a kind, from all that it depends on; None where nothing is kept."""
-    folder = os.environ.get("PTXGEN_CACHE")
-    if folder == "":
+    home = cache_folder()
+    if home is None:
         return None
-    home = Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ptxgen"
     key = hashlib.sha256(_state())
     for part in parts:
         key.update(len(part).to_bytes(8, "little") + part)
@@ -47,9 +45,6 @@ def keep(path: Path | None, value: object) -> None:
     if path is None:
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-            json.dump(value, file)
-        os.replace(file.name, path)
+        write_whole(path, json.dumps(value).encode())
     except OSError:
         return

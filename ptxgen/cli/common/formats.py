@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -87,11 +88,13 @@ class Output:
         self, *, text: Callable[[], object], data: Callable[[], object], report: Callable[[], Report], indent: int = 2
     ) -> None:
         """Write all: `text` prints, `data` gives what `json` is, `report` what the other formats are made of."""
+        from ptxgen.reports.paths import readable_path
+
         made = report() if self.wants_report else None
         value = data() if self.wants("json") else None
 
         def rendered(name: str) -> str:
-            return json.dumps(value, indent=indent) if name == "json" else _rendered(name, made)
+            return readable_path(json.dumps(value, indent=indent) if name == "json" else _rendered(name, made))
 
         for name, file in self.files:
             Path(file).write_text(rendered(name) + "\n", encoding="utf-8")
@@ -99,6 +102,8 @@ class Output:
             text()
         else:
             shown = rendered(self.printed)
+            if isinstance(sys.stdout, io.TextIOWrapper):  # programs read UTF-8, whatever the locale says
+                sys.stdout.reconfigure(encoding="utf-8")
             sys.stdout.write(f"{shown}\n" if shown else "")
 
 
@@ -106,4 +111,6 @@ def _rendered(name: str, report: Report | None) -> str:
     from ptxgen.reports import sarif, workflow_commands
 
     assert report is not None
-    return json.dumps(sarif(report), indent=2) if name == "sarif" else "\n".join(workflow_commands(report))
+    if name == "sarif":
+        return json.dumps(sarif(report), indent=2, ensure_ascii=False)
+    return "\n".join(workflow_commands(report))

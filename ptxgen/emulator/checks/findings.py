@@ -13,6 +13,7 @@ from ptxgen.device.report import Access, Finding, Role, Severity, line_list
 from ptxgen.emulator.checks.causes import DEADLOCK, LANES, Cause
 from ptxgen.emulator.checks.registry import CHECKS, Check
 from ptxgen.emulator.checks.uninitialized.suspects import UNJUDGED, Source, Suspects, Verdict, noted
+from ptxgen.instr.model.symbols import CODES
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -173,8 +174,8 @@ class Findings:
 
     @property
     def unused_accepts(self) -> list[Accept]:
-        """What is accepted, but has not come up."""
-        return [each for each in self._accepts if each not in self._used]
+        """What is accepted, but has not come up; a comment with a code that `ptxgen check` has too may be for that."""
+        return [each for each in self._accepts if each not in self._used and not (each.place and each.code in CODES)]
 
     @property
     def used_accepts(self) -> list[Accept]:

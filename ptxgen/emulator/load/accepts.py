@@ -59,7 +59,7 @@ def _accepts(kernel: Kernel) -> Iterator[Accept]:
 def check_accepts(text: str, module: syntax.Module, name: str) -> Iterator[Accept]:
     """What comments accept of the findings of `ptxgen check`; messages call the text `name`. Raises AcceptError."""
     made = comment_accepts(text, module, lambda: sorted({each.line for each in module.statements()}), name)
-    return (each for each in made if each.code not in launch_codes())
+    return (each for each in made if each.code in CODES or "." in each.code)
 
 
 def comment_accepts(
