@@ -17,6 +17,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "run any PTX: arrays, numbers and tensormaps for its parameters, and the file of an output",
         ),
         ("ptxgen run my_job.py --json", "run a Job of your own; the report as JSON"),
+        ("ptxgen run my_job.py --html report.html", "the same as a page to look at"),
     ),
     "exec": (
         ("ptxgen exec python softmax.py", "a script of Triton, Numba, CuPy, ... on an emulated B200"),
@@ -51,6 +52,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen build hopper/wgmma | ptxgen check - --target sm_90a", "check standard input for a target"),
         ("ptxgen check my.ptx --watch", "check again whenever it changes"),
         ("ptxgen check my.ptx --json", "every diagnostic with line, column, code and rule"),
+        ("ptxgen check kernels/ --format github --format sarif=ptxgen.sarif", "a folder, for a pull request"),
     ),
     "language-server": (("ptxgen language-server", "started by an editor; docs/editors.md has the settings"),),
     "explain": (
@@ -63,6 +65,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "sass": (
         ("ptxgen sass my.ptx --summary", "registers, spills and instruction classes"),
         ("ptxgen sass diff old.ptx new.ptx", "compare two, instruction by instruction"),
+        ("ptxgen sass gate my.ptx --fail-on registers+2,spills", "compare with the version of git's HEAD"),
     ),
     "ncu": (
         ("ptxgen ncu report.ncu-rep", "what bounds each launch of a profile"),

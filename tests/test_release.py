@@ -1,0 +1,106 @@
+"""What a release promises: the public names, the changelog, caches and locales of other people's machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ptxgen.driver import build
+from ptxgen.sass import cache
+from tests.support.paths import ROOT
+from tests.support.public_api import RECORD, public_names
+
+LEGAL = ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n    bar.synk 0;\n    ret;\n}\n"
+
+
+def test_public_names_and_signatures_are_as_recorded() -> None:
+    """On purpose? CONTRIBUTING.md, "What is public", says what a change needs; then record it."""
+    recorded, now = json.loads(RECORD.read_text(encoding="utf-8")), public_names()
+    assert sorted(recorded.keys() - now.keys()) == [], "removed"
+    assert sorted(now.keys() - recorded.keys()) == [], "added: python -m tests.support.public_api"
+    changed = {name: (recorded[name], now[name]) for name in now if recorded[name] != now[name]}
+    assert changed == {}
+
+
+def test_the_changelog_has_this_version_first() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[0].startswith(f"{version} (")
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+ \((\d{4}-\d\d-\d\d|unreleased)\)", each) for each in headings)
+
+
+def test_a_locale_without_utf_8_and_no_home(tmp_path: Path) -> None:
+    folder = tmp_path / "zwei wörter"
+    folder.mkdir()
+    (folder / "ü x.ptx").write_text(LEGAL)
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME", "LANG", "LC_CTYPE")
+    }
+    environment |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "ptxgen", "check", ".", "--format", "github", "--format", "sarif=ö.sarif"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert done.stdout.decode("utf-8").startswith("::error file=ü x.ptx,line=6,col=8,")
+    log = json.loads((folder / "ö.sarif").read_text(encoding="utf-8"))
+    location = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"] == "%C3%BC%20x.ptx"
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("PTXGEN_CACHE", str(blocked / "cache"))
+    monkeypatch.delenv("PTXGEN_CACHE_DIR", raising=False)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    folder = build.cache_folder()
+    assert folder == tmp_path / f"ptxgen-{os.getuid()}"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert build.cache_folder() == folder
+    folder.chmod(0o777)  # anybody could put a library there
+    with pytest.raises(build.BuildError, match="must be a folder of this user alone"):
+        build.cache_folder()
+    path = cache.place("x", b"1")
+    cache.keep(path, ["value"])
+    assert cache.kept(path) is None
+
+
+def test_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("PTXGEN_CACHE", "PTXGEN_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    assert build.cache_folder().parent == tmp_path
+    assert cache.place("x", b"1") is None
+
+
+def test_processes_share_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every reader sees a whole value, whoever writes meanwhile."""
+    monkeypatch.setenv("PTXGEN_CACHE", str(tmp_path))
+    path = cache.place("shared", b"1")
+    assert path is not None
+    code = (
+        "import sys; from pathlib import Path; from ptxgen.sass.cache import keep\n"
+        "for n in range(60): keep(Path(sys.argv[1]), [n % 10] * 20000)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(path)], env=environment) for _ in range(2)]
+    seen = 0
+    while any(each.poll() is None for each in writers) or not seen:
+        value = cache.kept(path)
+        if value is not None:
+            assert isinstance(value, list)
+            assert (len(value), len(set(value))) == (20000, 1)
+            seen += 1
+    assert all(each.returncode == 0 for each in writers)
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
