@@ -21,7 +21,7 @@ LEGAL = ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\
 
 
 def test_no_public_name_or_parameter_is_gone() -> None:
-    """On purpose? CONTRIBUTING.md, "What is public", says what that needs; then `python -m tests.support.public_api`."""
+    """CONTRIBUTING.md, "What is public", says what a removal needs; then `python -m tests.support.public_api`."""
     recorded, now = json.loads(RECORD.read_text(encoding="utf-8")), public_names()
     assert sorted(recorded.keys() - now.keys()) == []
     changed = {name: (each, now[name]) for name, each in recorded.items() if not still_takes(each, now[name])}
