@@ -288,7 +288,7 @@ class cvt_narrow4_rs(Instruction, opcode="cvt", section="9.7.9.21", ptx="8.7", t
 
     syntax = "cvt.rs{.relu}.satfinite.dtype.f32 d, abef, rbits"
     d: OperandLike = register("dtype")
-    abef: OperandLike = vector("f32", 4)
+    abef: OperandLike = vector("f32", 4, mixed=True)
     rbits: OperandLike = register("b32", untyped=True)
     _: KW_ONLY
     relu: bool = False

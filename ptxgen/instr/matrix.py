@@ -96,7 +96,7 @@ class stmatrix(Instruction, section="9.7.14.5.16", ptx="7.8", targets="sm_90+", 
 
     syntax = "stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [addr], r"
     addr: OperandLike = address("space", bits=(32, 64), memory="write")
-    r: OperandLike = vector("b32", _one_each)
+    r: OperandLike = vector("b32", _one_each, mixed=True)
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
     trans: bool = False
@@ -108,7 +108,7 @@ class stmatrix_m16n8(Instruction, section="9.7.14.5.16", ptx="8.6", targets=_NAR
 
     syntax = "stmatrix.sync.aligned.m16n8.num.trans{.space}.b8 [addr], r"
     addr: OperandLike = address("space", bits=(32, 64), memory="write")
-    r: OperandLike = vector("b32", _one_each)
+    r: OperandLike = vector("b32", _one_each, mixed=True)
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
     space: _Space | None = None

@@ -122,7 +122,7 @@ class mma_async_f16_rs(_DenseScaled):
     """As mma_async_f16, with A in registers."""
 
     syntax = "wgmma.mma_async.sync.aligned.n.dtype.type.type d, a, b, scale_d, imm_scale_a, imm_scale_b, imm_trans_b"
-    a: OperandLike = vector(_a_type, _a_count)
+    a: OperandLike = vector(_a_type, _a_count, mixed=True)
     imm_trans_b: OperandLike = immediate(0, 1)
     _: KW_ONLY
     n: _N = modifier("m64n", "k16")
@@ -146,7 +146,7 @@ class mma_async_tf32_rs(_DenseScaled):
 
     atype = btype = "tf32"
     syntax = "wgmma.mma_async.sync.aligned.n.dtype.tf32.tf32 d, a, b, scale_d, imm_scale_a, imm_scale_b"
-    a: OperandLike = vector("tf32", _a_count)
+    a: OperandLike = vector("tf32", _a_count, mixed=True)
     _: KW_ONLY
     n: _N = modifier("m64n", "k8")
     dtype: Literal["f32"]
@@ -167,7 +167,7 @@ class mma_async_f8_rs(_DenseScaled):
     """As mma_async_f8, with A in registers."""
 
     syntax = "wgmma.mma_async.sync.aligned.n.dtype.atype.btype d, a, b, scale_d, imm_scale_a, imm_scale_b"
-    a: OperandLike = vector("e4m3x4", _a_count)
+    a: OperandLike = vector("e4m3x4", _a_count, mixed=True)
     _: KW_ONLY
     n: _N = modifier("m64n", "k32")
     dtype: Literal["f16", "f32"]
@@ -193,7 +193,7 @@ class mma_async_i8_rs(_Dense):
 
     dtype = "s32"
     syntax = "wgmma.mma_async.sync.aligned.n{.satfinite}.s32.atype.btype d, a, b, scale_d"
-    a: OperandLike = vector("u32", _a_count)
+    a: OperandLike = vector("u32", _a_count, mixed=True)
     _: KW_ONLY
     n: _IntegerN = modifier("m64n", "k32")
     satfinite: bool = False
@@ -218,7 +218,7 @@ class mma_async_b1_rs(_Dense):
     atype = btype = "b1"
     dtype = "s32"
     syntax = "wgmma.mma_async.sync.aligned.n.s32.b1.b1.and.popc d, a, b, scale_d"
-    a: OperandLike = vector("u32", _a_count)
+    a: OperandLike = vector("u32", _a_count, mixed=True)
     _: KW_ONLY
     n: _IntegerN = modifier("m64n", "k256")
 
@@ -246,7 +246,7 @@ class mma_async_sp_f16_rs(_SparseScaled):
         "wgmma.mma_async.sp.sync.aligned.n.dtype.type.type"
         " d, a, b, sp_meta, sp_sel, scale_d, imm_scale_a, imm_scale_b, imm_trans_b"
     )
-    a: OperandLike = vector(_a_type, _a_count)
+    a: OperandLike = vector(_a_type, _a_count, mixed=True)
     imm_trans_b: OperandLike = immediate(0, 1)
     _: KW_ONLY
     n: _N = modifier("m64n", "k32")
@@ -274,7 +274,7 @@ class mma_async_sp_tf32_rs(_SparseScaled):
     syntax = (
         "wgmma.mma_async.sp.sync.aligned.n.dtype.tf32.tf32 d, a, b, sp_meta, sp_sel, scale_d, imm_scale_a, imm_scale_b"
     )
-    a: OperandLike = vector("tf32", _a_count)
+    a: OperandLike = vector("tf32", _a_count, mixed=True)
     _: KW_ONLY
     n: _N = modifier("m64n", "k16")
     dtype: Literal["f32"]
@@ -302,7 +302,7 @@ class mma_async_sp_f8_rs(_SparseScaled):
         "wgmma.mma_async.sp.sync.aligned.n.dtype.atype.btype"
         " d, a, b, sp_meta, sp_sel, scale_d, imm_scale_a, imm_scale_b"
     )
-    a: OperandLike = vector("e4m3x4", _a_count)
+    a: OperandLike = vector("e4m3x4", _a_count, mixed=True)
     sp_sel: OperandLike = immediate(0, 0)
     _: KW_ONLY
     n: _N = modifier("m64n", "k64")
@@ -330,7 +330,7 @@ class mma_async_sp_i8_rs(_Sparse):
 
     dtype = "s32"
     syntax = "wgmma.mma_async.sp.sync.aligned.n{.satfinite}.s32.atype.btype d, a, b, sp_meta, sp_sel, scale_d"
-    a: OperandLike = vector("u32", _a_count)
+    a: OperandLike = vector("u32", _a_count, mixed=True)
     sp_sel: OperandLike = immediate(0, 0)
     _: KW_ONLY
     n: _IntegerN = modifier("m64n", "k64")

@@ -143,7 +143,7 @@ class store_d(_Accumulators, opcode="wmma.store.d", section="9.7.14.4.4"):
 
     syntax = "wmma.store.d.sync.aligned.layout.shape{.space}.type [addr], r{, stride}"
     addr: OperandLike = address("space", bits=(32, 64), memory="write")
-    r: OperandLike = vector(_type, lambda form: _accumulator(form, form.type))
+    r: OperandLike = vector(_type, lambda form: _accumulator(form, form.type), mixed=True)
     stride: OperandLike = source("u32", default=None)
     _: KW_ONLY
     layout: _Layout
@@ -172,8 +172,8 @@ class _Mma(Instruction, opcode="wmma.mma", section="9.7.14.4.5", issued_by="warp
     """D = A*B + C. `type` is that of A and B, `dtype` that of D, and of C where it is not named apart."""
 
     d: OperandLike = vector(_d_type, _d_count, sink=True)
-    a: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "a", form.type))
-    b: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "b", form.type))
+    a: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "a", form.type), mixed=True)
+    b: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "b", form.type), mixed=True)
     c: OperandLike = accumulator(
         _c_type, lambda form: _accumulator(form, getattr(form, "ctype", form.dtype)), mode=lambda form: "single"
     )

@@ -64,8 +64,8 @@ class Mma(Instruction, section="9.7.14.5.14", issued_by="warp", multiplies=True)
     """D = A*B + C on matrices in the registers of a warp."""
 
     d: OperandLike = vector(d_type, d_count, sink=True)
-    a: OperandLike = vector(_packed, _a_count)
-    b: OperandLike = vector(_packed, _b_count)
+    a: OperandLike = vector(_packed, _a_count, mixed=True)
+    b: OperandLike = vector(_packed, _b_count, mixed=True)
     c: OperandLike = accumulator(_c_type, _c_count, mode=_constants)
     bits: ClassVar[int]
     packed: ClassVar[str]

@@ -115,3 +115,46 @@ def test_a_typed_call_takes_constants() -> None:
     assert str(double).endswith("{%fd3}, {0d3FF8000000000000, %fd4};")
     with pytest.raises(InstructionError, match="must be floats, as in 0f00000000, not 0"):
         mma.bf16(d, a, b, [0, 0, 0, 0], shape="m16n8k16")
+
+
+#: Lines with constants in braces, and the same lines with registers that hold the constants.
+ELEMENTS = [
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, ZERO, ONES, %r4}, {%r5, ZERO},"
+    " {%f1, %f2, %f3, %f4};",
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8},"
+    " {%r1, ZERO, ONES, %r4, %r5, %r6, %r7, %r8}, {%r1, %r2, %r3, %r4, ZERO, %r6, ONES, %r8},"
+    " {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8};",
+    "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%row], {%r1, ONES, ZERO, %r4};",
+    "wmma.store.d.sync.aligned.row.m16n16k16.shared.f16 [tile], {%r1, ONES, %r3, ZERO};",
+]
+
+
+@pytest.mark.parametrize("line", ELEMENTS, ids=lambda line: line.partition(".sync")[0])
+def test_constants_beside_registers_as_elements(line: str) -> None:
+    """ptxas 13.5 takes constants as elements of A, of B and of what is stored, beside registers (measured)."""
+
+    def results(zero: str, ones: str) -> np.ndarray:
+        lines = [".reg .b32 %r<9>, %f<9>, %t, %row, %z, %o; .reg .b64 %p, %q; .shared .align 128 .b8 tile[1024];"]
+        lines.append("mov.u32 %t, %tid.x; mov.b32 %z, 0; mov.b32 %o, 0x3C003C00;")
+        lines.append("ld.param.u64 %p, [in]; mul.wide.u32 %q, %t, 32; add.u64 %p, %p, %q;")
+        lines += [f"ld.global.b32 %r{i}, [%p+{4 * i - 4}]; mov.b32 %f{i}, %r{i};" for i in range(1, 9)]
+        lines.append("mov.u32 %row, tile; mad.lo.u32 %row, %t, 32, %row;")
+        lines += [f"st.shared.b32 [%row+{4 * i}], 0;" for i in range(8)]
+        lines.append("bar.warp.sync -1; mov.u32 %row, tile; mad.lo.u32 %row, %t, 16, %row;")
+        lines.append(line.replace("ZERO", zero).replace("ONES", ones))
+        lines.append("bar.warp.sync -1; ld.param.u64 %p, [out]; mul.wide.u32 %q, %t, 64; add.u64 %p, %p, %q;")
+        lines.append("mov.u32 %row, tile; mad.lo.u32 %row, %t, 32, %row;")
+        for i in range(1, 9):
+            lines.append(f"st.global.b32 [%p+{4 * i - 4}], %f{i};")
+            lines.append(f"ld.shared.b32 %r{i}, [%row+{4 * i - 4}]; st.global.b32 [%p+{28 + 4 * i}], %r{i};")
+        text = module("\n".join([*lines, "ret;"]), ".param .u64 out, .param .u64 in", target="sm_90a", version="8.0")
+        device = Emulator("sm_90a")
+        out = device.array(poisoned(32 * 16, np.dtype(np.uint32)).reshape(32, 16))
+        halves = np.random.default_rng(4).standard_normal((32, 16)).astype(np.float16)
+        report = device.launch(Kernel.from_ptx(text), 1, 32, [out, device.array(halves)])
+        assert report.status == "ok", report.summary()
+        return out.numpy()
+
+    constant, held = results("0", "0x3C003C00"), results("%z", "%o")
+    np.testing.assert_array_equal(constant, held)
+    assert (held != results("%o", "%z")).any()

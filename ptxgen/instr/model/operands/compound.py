@@ -259,6 +259,11 @@ class VectorSpec(Specification):
             symbol = resolve(item.text) if resolve and isinstance(item, Name) else None
             if symbol is not None and symbol.kind == "register" and symbol.type is not None and symbol.vector is None:
                 declared.append(symbol.type)
+            elif self.mixed and value_of(item) is not None:
+                wanted = type_of(self.type, form)
+                floating = wanted.name in ("f32", "f64") and isinstance(value_of(item), float)
+                kind = wanted.name if floating else f"b{wanted.bits}"
+                yield from SourceSpec(name=self.name, type=kind, wide=self.wide).problems(item, form, resolve)
             else:
                 special = special or (symbol is not None and symbol.kind == "special")
                 yield from spec.problems(item, form, resolve)
@@ -269,7 +274,7 @@ class VectorSpec(Specification):
         yield from self._element_types(declared, constants, wanted)
         if self.apart and constants and special:
             yield Problem("operand-kind", f"{self.name} must have no constants beside special registers")
-        if self.mixed and all(isinstance(value_of(item), int) for item in elements):
+        if self.mixed and wanted.bits != 64 and all(isinstance(value_of(item), int) for item in elements):
             rule = f"{self.name} must have a register among its elements; integer constants alone have 64 bits"
             yield Problem("operand-type", rule)
         if skips and all(isinstance(item, Name) and item.text == "_" for item in elements):
@@ -281,6 +286,8 @@ class VectorSpec(Specification):
 
         ptxas 13.5 compares neighbors only, so an untyped one may stand between a float and an integer (measured).
         """
+        if self.mixed and not declared and constants and all(isinstance(value_of(item), float) for item in constants):
+            declared = [TYPES["f64" if wanted.bits == 64 else "f32"]]
         names = " and ".join(dict.fromkeys(str(each) for each in (*declared, *constants)))
         kinds = {each.kind for each in declared}
         kinds.update("float" if isinstance(value_of(item), float) else "signed" for item in constants)
