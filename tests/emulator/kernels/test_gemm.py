@@ -90,7 +90,7 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
      "tcgen05.mma"),
     ("N of 64", swap(IDESC, "0x8100490", 4), "uninitialized-tensor", "tcgen05.ld"),
     ("M of 64", swap(IDESC, "0x4200490", 4), "wrong", ""),
-    ("inputs of f16", swap(IDESC, "0x8200010", 4), "operand-type", "tcgen05.mma"),
+    ("inputs of f16", swap(IDESC, "0x8200010", 4), "operand-element-type", "tcgen05.mma"),
     ("too few bytes expected", swap("[%r_full], 32768;", "[%r_full], 16384;"),
      "shared-race mbarrier-overflow deadlock", "tcgen05.mma mbarrier.try_wait mbarrier.arrive cp.async"),
     ("too many bytes expected", swap("[%r_full], 32768;", "[%r_full], 32784;"), "deadlock",

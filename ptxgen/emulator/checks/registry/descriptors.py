@@ -102,7 +102,7 @@ OPERAND_LAYOUT = _check(
 )
 
 OPERAND_TYPE = _check(
-    code="operand-type",
+    code="operand-element-type",
     title="MMA multiplies another type than the tensormap has",
     section="9.7.16.4.2",
     rule="Elements that a tensormap of f16, bf16, tf32 or a padded type brings must be multiplied as that type.",
