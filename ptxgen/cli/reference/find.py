@@ -77,11 +77,18 @@ def suggested(text: str) -> str | None:
     import difflib
 
     from ptxgen import concepts
+    from ptxgen.instr import load_all
+    from ptxgen.instr.model.form import REGISTRY
     from ptxgen.instr.model.recognize import candidates
 
     word = concepts.normalized(text)
-    if re.search(r"[@{\[;,%]", text) or candidates(text.strip()):
+    first = text.split()[0]
+    if re.search(r"[@{\[;,%]", text) or candidates(first):
         return None
+    load_all()
+    roots = {each.form.opcode.partition(".")[0] for forms in REGISTRY.values() for each in forms}
+    if "." in first and first.partition(".")[0] in roots:
+        return None  # an instruction, whose own explanation says more
     close = [concepts.find(each) for each in difflib.get_close_matches(word, concepts.names(), n=3, cutoff=0.75)]
     names = list(dict.fromkeys(each.name for each in close if each is not None))
     return f"PTX has no {text.strip()}; did you mean the concept {' or '.join(names)}?" if names else None

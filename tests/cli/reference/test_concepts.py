@@ -50,6 +50,8 @@ def test_a_misspelled_concept_is_suggested(cli: Cli) -> None:
     outcome = cli("explain", "tmen")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == "error: PTX has no tmen; did you mean the concept TMEM?\n"
+    assert cli("explain", "bar.sync 0").out.startswith("bar.sync 0;\n")
+    assert "PTX has no .sinc" in cli("explain", "bar.sinc 0").out
     assert "tcgen05.ld?" in cli("explain", "tcgn05.ld").out
     assert "did you mean expect-tx" in cli("explain", "expcet-tx").err
 
