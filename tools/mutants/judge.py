@@ -167,14 +167,14 @@ def reached(mutant: Mutant, whole: Baseline) -> bool:
 
 @contextmanager
 def parsed_once() -> Iterator[None]:
-    """Launches in this context share what a text is parsed to, its diagnostics and its program."""
+    """Launches in this context, and no others, share what a text is parsed to, its diagnostics and its program."""
     made: dict[tuple[str, str | None, tuple[SharedRegion, ...]], Kernel] = {}
-    parse = Kernel.from_ptx
+    parse = Kernel._parsed  # from_ptx would give kernels of other contexts
 
     def kernel(text: str, entry: str | None = None, *, regions: Sequence[SharedRegion] = ()) -> Kernel:
         key = text, entry, tuple(regions)
         if key not in made:
-            made[key] = parse(text, entry, regions=regions)
+            made[key] = parse(text, entry, regions)
         return made[key]
 
     with mock.patch.object(Kernel, "from_ptx", kernel):

@@ -176,9 +176,12 @@ def test_fields_that_nobody_reads_are_judged_together() -> None:
 def test_a_text_is_parsed_once_in_a_context() -> None:
     text = _KERNEL.format(between="bar.sync 0;")
     with parsed_once():
-        assert Kernel.from_ptx(text) is Kernel.from_ptx(text)
-        assert Kernel.from_ptx(text + "\n") is not Kernel.from_ptx(text)
-    assert Kernel.from_ptx(text) is not Kernel.from_ptx(text)
+        kernel = Kernel.from_ptx(text)
+        assert Kernel.from_ptx(text) is kernel
+        assert Kernel.from_ptx(text + "\n") is not kernel
+    assert Kernel.from_ptx(text) is not kernel
+    with parsed_once():
+        assert Kernel.from_ptx(text) is not kernel
 
 
 @pytest.mark.parametrize("schedule", judging.SCHEDULES)
