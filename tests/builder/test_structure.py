@@ -11,7 +11,7 @@ from ptxgen import Emulator, check
 from ptxgen.builder import KernelBuilder, Register, RegisterError, Registers
 from ptxgen.builder.structure import Structure
 from ptxgen.descriptors import SmemDescriptor
-from ptxgen.instr import barrier, control, floating, integer, memory, move, tcgen05
+from ptxgen.instr import barrier, bulk, control, floating, integer, memory, move, tcgen05
 from tests.support.paths import ROOT
 
 SCHEDULES = ("eager", "late", "random")
@@ -23,7 +23,8 @@ def launched(k: KernelBuilder, size: int, *, schedule: str = "eager", arguments:
     assert [each for each in check(k.ptx()) if each.severity == "error"] == []
     emulator = Emulator(k.target, schedule=schedule)  # type: ignore[arg-type]
     out = emulator.empty(size, "u32")
-    report = emulator.launch(k.kernel(), 1, k.threads or 32, [out, *arguments])
+    given = [emulator.array(each) if isinstance(each, np.ndarray) else each for each in arguments]
+    report = emulator.launch(k.kernel(), 1, k.threads or 32, [out, *given])
     assert not report.findings, report.summary()
     assert report.ok
     return out.numpy()
@@ -185,6 +186,39 @@ def test_roles_elect_and_a_ring(schedule: str) -> None:
     found = launched(k, 64, schedule=schedule)
     lanes = np.arange(64) % 32
     assert np.array_equal(found, rounds * lanes + sum(i * i for i in range(rounds)))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_ring_that_copies_fill(schedule: str) -> None:
+    """One thread copies 6 rows of 128 bytes into 2 buffers by cp.async.bulk, a warp adds them up."""
+    rows, stages = 6, 2
+    k = KernelBuilder("copies", "sm_90a", threads=64)
+    out, x, thread = k.pointer("out"), k.pointer("x"), k.special("tid.x")
+    data = k.shared("data", stages * 128, align=128)
+    ring = k.ring("rows", stages, consumers=32)
+    with k.when(k.compare(thread, "==", 0)):
+        ring.initialize()
+    k(barrier.bar_sync(0))
+    with k.role("load", 0), k.elect():
+        slot, source = ring.producer(), k.reg("b64", "source")
+        for i in k.range(rows):
+            slot.wait()
+            full = slot.expect(128)
+            k(integer.mad_wide(source, i, 128, x, type="u32"))
+            k(bulk.load(slot.buffer(data, 128), source, 128, full, dst="shared::cluster"))
+            slot.advance()
+    with k.role("sum", 1):
+        slot, total, value = ring.consumer(), k.reg("b32", "total"), k.reg("b32", "value")
+        k(move.mov(total, 0, type="u32"))
+        for _ in k.range(rows):
+            slot.wait()
+            k(memory.ld(value, slot.buffer(data, 128) + (thread & 31) * 4, space="shared", type="u32"))
+            total += value
+            slot.arrive()
+            slot.advance()
+        stores(k, out, thread - 32, total)
+    given = np.random.default_rng(0).integers(0, 1 << 20, (rows, 32), dtype=np.uint32)
+    assert np.array_equal(launched(k, 32, schedule=schedule, arguments=(given,)), given.sum(axis=0, dtype=np.uint32))
 
 
 def test_descriptors_at_run_time() -> None:
