@@ -52,7 +52,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen build hopper/wgmma | ptxgen check - --target sm_90a", "check standard input for a target"),
         ("ptxgen check my.ptx --watch", "check again whenever it changes"),
         ("ptxgen check my.ptx --json", "every diagnostic with line, column, code and rule"),
-        ("ptxgen check kernels/ --format github --format sarif=ptxgen.sarif", "a folder, for a pull request"),
+        ("ptxgen check . --format github --format sarif=ptxgen.sarif", "a folder, for a pull request"),
     ),
     "language-server": (("ptxgen language-server", "started by an editor; docs/editors.md has the settings"),),
     "explain": (
