@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Set
 from typing import Any
 from unittest import mock
 
 from ptxgen import syntax
+from ptxgen.device import kernel as kernels
 from ptxgen.emulator.load.program import Program
 from ptxgen.syntax import Instruction, walk
 
@@ -43,5 +45,6 @@ def executed() -> Iterator[set[Place]]:
         operation.run = execute
         return operation
 
-    with mock.patch.object(Program, "_bind", noted):
+    # Kernels of other launches have programs that note nothing, and those of this context must not stay.
+    with mock.patch.object(Program, "_bind", noted), mock.patch.object(kernels, "_RECENT", OrderedDict()):
         yield places

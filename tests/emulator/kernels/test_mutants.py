@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxgen import Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.executor import Executor
 from tools.mutants import __main__ as command
@@ -133,3 +134,15 @@ def test_verdicts_are_kept_where_only_source_locations_change(tmp_path: Path, mo
         assert (verdict is not None) == known
         assert verdict is None or (verdict.mutant, verdict.reported) == (moved, "shared-race")
     command._code.cache_clear()
+
+
+def test_what_is_executed_does_not_depend_on_other_launches() -> None:
+    """A kernel that was launched before, and is kept, is bound again."""
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .b32 %r; mov.u32 %r, 1; ret; }\n"
+    found: list[int] = []
+    for _ in range(2):
+        assert Emulator("sm_90").launch(Kernel.from_ptx(text), 1, 32, []).status == "ok"
+        with executed() as places:
+            Emulator("sm_90").launch(Kernel.from_ptx(text), 1, 32, [])
+        found.append(len(places))
+    assert found == [2, 2]
