@@ -89,3 +89,33 @@ def test_ctrl_c_ends_all_and_leaves_no_files(program: Path, tmp_path: Path) -> N
     assert not runs(child)
     assert os.listdir(tmp_path / "t") == []
     assert json.loads(report.read_text())["launches"] == []
+
+
+SHARED_MODE = """
+import ctypes
+
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuInit(0) == cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == cuda.cuCtxSetCurrent(context) == 0
+text = b'''.version 8.0
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 dynamic[];
+.visible .entry k() { .reg .b32 %r; mov.u32 %r, dynamic; st.shared.u32 [%r+81916], 1; ret; }
+'''
+assert cuda.cuModuleLoadData(ctypes.byref(module), text) == 0
+assert cuda.cuModuleGetFunction(ctypes.byref(function), module, b"k") == 0
+assert cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 81920, None, None, None) == 1  # invalid value
+assert cuda.cuFuncSetAttribute(function, 17, 3) == 0
+assert cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 81920, None, None, None) == 0
+assert cuda.cuCtxSynchronize() == 0
+print("PASS")
+"""
+
+
+def test_the_mode_of_oversized_shared_memory(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """CUDA 13.4's SHARED_MEMORY_MODE in place of MAX_DYNAMIC_SHARED_SIZE_BYTES, as Triton 3.9 sets it."""
+    script = tmp_path / "script.py"
+    script.write_text(SHARED_MODE)
+    ran = execute(capfd, [sys.executable, script])
+    assert (ran.code, ran.output) == (0, "PASS\n"), ran.said

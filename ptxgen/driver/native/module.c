@@ -295,9 +295,13 @@ API Result cuFuncSetAttribute(struct Function *function, int attribute, int valu
         return INVALID_HANDLE;
     if (attribute < 8 || attribute >= FUNCTION_ATTRIBUTES)
         return INVALID_VALUE;
-    enum { DYNAMIC_SHARED = 8 };
-    if (attribute == DYNAMIC_SHARED && value + function->attributes[1] > device_attribute(97))
+    enum { DYNAMIC_SHARED = 8, SHARED_MODE = 17, OVERSIZED = 3 };
+    int most = device_attribute(97) - function->attributes[1];
+    if (attribute == DYNAMIC_SHARED && value > most)
         return INVALID_VALUE;
+    // CUDA 13.4 has the mode; Triton 3.9 sets it, and the number of bytes only where that fails.
+    if (attribute == SHARED_MODE && value == OVERSIZED)
+        function->attributes[DYNAMIC_SHARED] = most;
     function->attributes[attribute] = value;
     return SUCCESS;
 }
