@@ -94,6 +94,8 @@ class OperandLayouts(Observer):
         self._layouts: dict[Hashable, _Layout] = {}
         #: By accumulator: how many accumulations have begun there, and the work that began the last.
         self._sums: dict[Hashable, tuple[int, int]] = {}
+        #: How often tcgen05.st has written tensor memory, where a sum may begin with what it writes.
+        self._stored = 0
         #: Operands and layouts, and pairs of operands, that have been compared.
         self._rows_agree: set[tuple[MatrixOperand, _Layout]] = set()
         #: Operands, and types of tensormaps by which they may come.
@@ -161,12 +163,15 @@ class OperandLayouts(Observer):
             if copy.box.tensormap.swizzle != operand.swizzle:
                 continue
             self._compare(work, slot, operand, copy)
-            reads = copy.reads.setdefault((sum, count, operand.side), [])
+            reads = copy.reads.setdefault((sum, count, self._stored, operand.side), [])
             for before in reads:
                 if before.operand is not operand and not self._apart(work, slot, operand, before, copy):
                     break
             if all(before.operand is not operand for before in reads):
                 reads.append(_Read(operand, work))
+
+    def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
+        self._stored += 1
 
     def work_reads_shared(
         self,
@@ -439,7 +444,12 @@ def _broken(operand: MatrixOperand, layout: _Layout) -> tuple[int, int] | None:
 
 
 def _relation(before: MatrixOperand, operand: MatrixOperand) -> str:
-    """How two operands share chunks: `k` (one row at two K), `moved` (other rows), or not at all (``)."""
+    """How two operands share chunks: `k` (one row at two K), `moved` (other rows), or not at all (``).
+
+    A tile and its transposed are two matrices, as in `acc = a @ y; acc += a @ y.T`.
+    """
+    if before.major != operand.major:
+        return ""
     common = np.intersect1d(before.touched, operand.touched, assume_unique=True)
     if not len(common) or not before.one_to_one or not operand.one_to_one:
         return ""

@@ -18,6 +18,7 @@ RIGHT = {
     "a tail of K": f" {smem(A)} {smem(B)} 0 0 0\n {smem(A + 32)} {smem(B + 32)} 1 0 0",
     "the same A with two B": f" {smem(A)} {smem(B)} 0 0 0\n {smem(A)} {smem(B + 32)} 1 0 0",
     "another accumulation": f" {smem(A)} {smem(B)} 0 0 0\n {smem(A + 16)} {smem(B + 16)} 0 0 0",
+    "the tile and its transposed, added up": f" {smem(A)} {smem(B, lbo=8192)} 0 0 1\n {smem(A)} {smem(B + 32)} 1 0 0",
     "no swizzle": f" {hex(int(smem(A, sbo=128), 16) & ~(3 << 62))} {smem(B)} 0 0 0",
 }
 WRONG = {
