@@ -13,7 +13,8 @@ acquires what was published with the value that it returns: a warp that waits fo
 the last.
 
 The same holds for the lanes of one warp, which bar.warp.sync and barriers order, and what `lane_accesses` takes for
-that besides.
+that besides. After an atomic operation a shuffle or a vote of the whole warp counts too: in NVIDIA's cooperative groups
+lane 0 sets a bit and hands on what it found, and all lanes poll that bit.
 
 The fences .sc take effect in the order of their execution, and order all before one with all after a later one (8.9.3).
 A strong access that lacks an acquire counts after the next barrier of the CTA: hardware has done the load by then.
@@ -62,8 +63,9 @@ class Change:
     published: Published
     #: The warps (`HappensBefore.actors`) that have stored the newer value or read it, and in which of their intervals.
     ordered: dict[int, int]
-    #: Of warps that have stored it: in which lane interval, and the lanes that have stored or read it since, (32).
-    lanes: dict[int, tuple[int, NDArray[np.bool_]]]
+    #: Of warps that have stored it: in which lane interval, after how many exchanges of all lanes, and the lanes that
+    #: have stored or read it since, (32).
+    lanes: dict[int, tuple[int, int, NDArray[np.bool_]]]
     #: Of the store.
     line: int
     #: Of an atomic operation by several lanes the turn from which on the others are those of the last warp.
@@ -84,6 +86,8 @@ class StaleLoads(StrongLoads):
         self._happens_before, self._timeline = happens_before, timeline
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
+        #: How often all lanes of a warp have exchanged values.
+        self._exchanges: Counter[int] = Counter()
         self._changes: dict[Word, Change] = {}
         #: What instructions under way are about to change, and where its bytes begin.
         self._held: dict[Word, tuple[int, Change]] = {}
@@ -218,7 +222,7 @@ class StaleLoads(StrongLoads):
             old = data[offset : offset + size].copy()
             held = self._held[word] = offset, Change(old, old, published, {}, {}, line, turn, signals)
         held[1].ordered.setdefault(actor, self._happens_before.clock(warp))
-        held[1].lanes[actor] = int(self._lane_intervals[warp]), lanes
+        held[1].lanes[actor] = int(self._lane_intervals[warp]), self._exchanges[warp], lanes
 
     def stored(self, data: NDArray[np.uint8], found: NDArray[Any] | None) -> None:
         """The held stores have run; atomic operations have `found` these words, by active lane. A warp that stores the
@@ -234,9 +238,9 @@ class StaleLoads(StrongLoads):
             elif before is not None:
                 for actor, clock in made.ordered.items():
                     before.ordered.setdefault(actor, clock)
-                for actor, (interval, lanes) in made.lanes.items():
+                for actor, (interval, exchanges, lanes) in made.lanes.items():
                     if actor in before.lanes and before.lanes[actor][0] == interval:
-                        before.lanes[actor] = interval, before.lanes[actor][1] | lanes
+                        before.lanes[actor] = interval, exchanges, before.lanes[actor][2] | lanes
         self._held.clear()
 
     def changed(self, word: Word, size: int) -> bool:
@@ -285,11 +289,17 @@ class StaleLoads(StrongLoads):
         own = self._happens_before.actor(warp)
         if own not in change.ordered:
             return np.ones(32, np.bool_)
-        interval, ordered = change.lanes.get(own, (-1, lanes))
+        interval, exchanges, ordered = change.lanes.get(own, (-1, 0, lanes))
         if interval != self._lane_intervals[warp] or interval == self._fenced.get(warp):
             return np.zeros(32, np.bool_)
-        change.lanes[own] = interval, ordered | lanes
+        if change.turn is not None and exchanges != self._exchanges[warp]:
+            return np.zeros(32, np.bool_)
+        change.lanes[own] = interval, exchanges, ordered | lanes
         return ~ordered
+
+    def exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_]) -> None:
+        """Lanes of these warps, (warps, 32), shuffle or vote."""
+        self._exchanges.update(warps[lanes.all(axis=1)].tolist())
 
     def _alike(self, word: Word, size: int) -> bool:
         """Whether all accesses to these 16 bytes have the same size."""

@@ -222,6 +222,10 @@ class StrongAccesses(Observer):
         for each in [each for each in seen if each[0] <= level]:
             self._happens_before.acquire(warp, seen.pop(each))
 
+    def lanes_exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_]) -> None:
+        if self.stale is not None:
+            self.stale.exchange(warps, lanes)
+
     def sequence_fence(self, warp: int, level: int) -> None:
         """A fence .sc, after it has acquired and before it releases."""
         if self.stale is not None:

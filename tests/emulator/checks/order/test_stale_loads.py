@@ -334,3 +334,64 @@ TAKE:
         outputs = [np.zeros(1, np.uint32), np.zeros(1, np.uint32)]
         report, (found, _) = launch(text, outputs, grid=2, block=128, schedule=schedule, seed=seed)
         assert (report.status, codes(report), found[0]) == ("ok", [], 8), report.summary()
+
+
+#: The barrier of cooperative groups for tiles above a warp: lane 0 sets the warp's bit and hands on what it found.
+TILE_BARRIER = """
+    .shared .align 4 .b32 bits, data[64];
+    .reg .b32 %t, %at, %lane, %bit, %old, %seen, %x;
+    .reg .pred %p, %first, %last, %spin;
+    .reg .b64 %rd;
+    mov.u32 %t, %tid.x;
+    and.b32 %lane, %t, 31;
+    setp.eq.u32 %first, %lane, 0;
+    setp.eq.u32 %p, %t, 0;
+    @%p st.shared.u32 [bits], 0;
+    bar.sync 0;
+    // The second warp comes late, so that the first polls what it has changed itself.
+    shr.u32 %seen, %t, 5;
+    mul.lo.u32 %seen, %seen, 200;
+WORK:
+    sub.u32 %seen, %seen, 1;
+    setp.gt.s32 %spin, %seen, 0;
+    @%spin bra WORK;
+    shl.b32 %at, %t, 2;
+    mov.u32 %x, data;
+    add.u32 %at, %at, %x;
+    st.shared.u32 [%at], %t;
+    bar.warp.sync -1;
+    shr.u32 %bit, %t, 5;
+    shl.b32 %bit, 1, %bit;
+    mov.u32 %old, 0;
+    @%first atom.shared.or.acq_rel.cta.b32 %old, [bits], %bit;
+    shfl.sync.idx.b32 %old, %old, 0, 31, -1;
+    or.b32 %old, %old, %bit;
+    setp.eq.u32 %last, %old, 3;
+    @%last bra RESET;
+POLL:
+    ld.shared.acquire.cta.u32 %seen, [bits];
+    and.b32 %seen, %seen, %bit;
+    setp.ne.u32 %spin, %seen, 0;
+    @%spin bra POLL;
+    bra DONE;
+RESET:
+    @%first red.shared.and.release.cta.b32 [bits], 0;
+DONE:
+    xor.b32 %at, %t, 32;
+    shl.b32 %at, %at, 2;
+    mov.u32 %x, data;
+    add.u32 %at, %at, %x;
+    ld.shared.u32 %x, [%at];
+    mad.wide.u32 %rd, %t, 4, %out0;
+    st.global.u32 [%rd], %x;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("schedule", "seed"), [("eager", 0), ("late", 0), *(("random", seed) for seed in range(6))])
+def test_lanes_poll_what_another_lane_changed_before_a_shuffle(schedule: Any, seed: int) -> None:
+    """NVIDIA's cooperative groups poll so; without the shuffle a lane might find its warp's bit not set yet."""
+    poison = np.full(64, 0xCDCDCDCD, np.uint32)
+    report, (found,) = launch(TILE_BARRIER, [poison], block=64, schedule=schedule, seed=seed)
+    assert [each for each in report.findings if each.severity == "error"] == [], report.summary()
+    np.testing.assert_array_equal(found, np.arange(64) ^ 32)
