@@ -287,6 +287,12 @@ STRICTER = (
         objection=r"\[unknown-modifier\]$|shape\]$",
     ),
     Irreconcilable(
+        "Constants in C of 8-bit floats with a sum of .f16, which ptxas takes for sm_120 and later alone",
+        form=r"mma\.(sp_)?f8\b",
+        line=r"\.f16 ",
+        objection=r"the elements of c must be registers, not",
+    ),
+    Irreconcilable(
         "Rows of matrices at 16-bit addresses",
         form=r"matrix\.",
         line=r"\[%x_b16_7\]",
