@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.descriptors.tensormap import TiledMap
-from ptxgen.device.report import Status
+from ptxgen.device.report import Access, Status
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import descriptors
@@ -213,10 +213,7 @@ class OperandLayouts(Observer):
 
     def _report_reduction(self, work: AsyncWork, slot: int, granules: NDArray[np.int64], copy: _Copy) -> None:
         at = int(granules[(self._shared.async_writer[slot, granules] == copy.work.number).argmax()]) * GRANULE
-        reader = self._findings.access("reader", work.statement, work.warp, slot=slot, space="shared", address=at)
-        writer = self._findings.access(
-            "writer", copy.work.statement, copy.work.warp, slot=slot, space="shared", address=at
-        )
+        reader, writer = self._accesses(work, slot, copy, at)
         swizzle = copy.box.tensormap.swizzle
         self._findings.report(
             descriptors.SWIZZLE_MISMATCH,
@@ -259,10 +256,7 @@ class OperandLayouts(Observer):
             return
         rule, fix = wrong
         at = int(operand.touched[0]) * GRANULE
-        reader = self._findings.access("reader", work.statement, work.warp, slot=slot, space="shared", address=at)
-        writer = self._findings.access(
-            "writer", copy.work.statement, copy.work.warp, slot=slot, space="shared", address=at
-        )
+        reader, writer = self._accesses(work, slot, copy, at)
         self._findings.report(
             descriptors.OPERAND_TYPE,
             work.statement,
@@ -319,6 +313,14 @@ class OperandLayouts(Observer):
 
     # Messages.
 
+    def _accesses(self, work: AsyncWork, slot: int, copy: _Copy, at: int) -> tuple[Access, Access]:
+        """The reader of an address in a CTA's shared memory, and the copy that wrote there."""
+        reader = self._findings.access("reader", work.statement, work.warp, slot=slot, space="shared", address=at)
+        copied = copy.work
+        return reader, self._findings.access(
+            "writer", copied.statement, copied.warp, slot=slot, space="shared", address=at
+        )
+
     def _report(
         self,
         work: AsyncWork,
@@ -331,10 +333,7 @@ class OperandLayouts(Observer):
         fix: str,
     ) -> None:
         at = granule * GRANULE
-        reader = self._findings.access("reader", work.statement, work.warp, slot=slot, space="shared", address=at)
-        writer = self._findings.access(
-            "writer", copy.work.statement, copy.work.warp, slot=slot, space="shared", address=at
-        )
+        reader, writer = self._accesses(work, slot, copy, at)
         self._findings.report(
             descriptors.OPERAND_LAYOUT,
             work.statement,
