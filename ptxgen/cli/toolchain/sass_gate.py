@@ -77,7 +77,7 @@ def _version(file: str, revision: str) -> bytes | None:
             raise InputError(f"{file} is in no git repository: {said[0]}")
         if revision == "HEAD":  # a repository without commits
             return None
-        raise InputError(f"git knows no revision {revision!r}")
+        raise InputError(f"git has no revision {revision!r}")
     shown = _git(folder, "show", f"{revision}:./{Path(file).name}")
     return None if shown.returncode else shown.stdout
 

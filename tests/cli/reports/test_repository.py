@@ -173,7 +173,7 @@ def test_the_gate_of_the_machine_code(cli: Cli, repository: Path) -> None:
     assert cli("sass", "gate", "kernels/loop.ptx", "--fail-on", "registers+99").code == 0
     annotated = cli("sass", "gate", "kernels/loop.ptx", "--format", "github").out
     assert annotated.startswith("::error file=kernels/loop.ptx,title=SASS changed [sass-changed]::the SASS exceeds a ")
-    assert cli("sass", "gate", "kernels/loop.ptx", "--base", "none").err == "error: git knows no revision 'none'\n"
+    assert cli("sass", "gate", "kernels/loop.ptx", "--base", "none").err == "error: git has no revision 'none'\n"
     assert cli("sass", "gate").err == "error: ptxgen sass gate takes PTX files: ptxgen sass gate FILE.ptx...\n"
 
 
