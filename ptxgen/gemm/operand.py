@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ptxgen.descriptors import SmemDescriptor, TensorMap, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.shared_map import Wanted
 from ptxgen.gemm.types import TYPES, ElementType
 from ptxgen.layouts.swizzle import Swizzle, swizzle
 
@@ -165,6 +166,10 @@ class Operand:
     def alignment(self) -> int:
         """What the start of a stage must be a multiple of."""
         return max(self.mode.period, 128)
+
+    def wanted(self, stages: int) -> Wanted:
+        """The region of shared memory with so many stages."""
+        return Wanted(self.name, stages * self.bytes, 1024, f"{self.name.upper()}, {self.rows} rows", stages)
 
     @property
     def lines(self) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ptxgen.gemm.shared_map import Wanted
+from ptxgen.gemm.shared_map import SharedMap, Wanted
 
 BARRIER_BYTES = 8
 
@@ -42,6 +42,11 @@ class Pipeline:
                 Wanted(f"{self.name}_empty", size, 8, f"mbarriers: {self.holds} may be overwritten", self.stages)
             )
         return regions
+
+    def placed(self, shared: SharedMap) -> Pipeline:
+        """The same with the offsets that a map gives its barriers."""
+        full = shared.offset(f"{self.name}_full") if self.full_arrivals else 0
+        return replace(self, full=full, empty=shared.offset(f"{self.name}_empty") if self.empty_arrivals else 0)
 
     @property
     def barriers(self) -> list[tuple[int, int]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.pipeline import Pipeline
+from ptxgen.gemm.roles import Roles
 from ptxgen.gemm.shared_map import Wanted
 
 #: Additions of a warp that are written out.
@@ -24,6 +26,14 @@ class ClusterReduction:
     warps: int
     registers: int
     d_type: str
+
+    @classmethod
+    def of(cls, parts: int, accumulator: Accumulator | RegisterAccumulator, roles: Roles) -> ClusterReduction | None:
+        """The reduction of an accumulator in registers over `parts` CTAs; None where tiles are not split so."""
+        if parts == 1 or not isinstance(accumulator, RegisterAccumulator):
+            return None
+        registers = accumulator.blocks * accumulator.n // 2
+        return cls(parts, roles.storing, registers, accumulator.d_type)
 
     @property
     def owned(self) -> int:
