@@ -46,6 +46,8 @@ class Launched:
     repeated: bool = False
     #: The paths of source files, by the names that findings have.
     source_files: dict[str, str] = field(default_factory=dict)
+    #: What was not checked, or not reported, in words.
+    gaps: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -124,7 +126,7 @@ class Results:
         """Keep a launch, and print what is new in it."""
         made = self._make(request, kernel, report.status, process)
         made.findings, made.repeated = list(report.findings), repeated
-        made.source_files = report.source_files
+        made.source_files, made.gaps = report.source_files, list(report.gaps)
         self._used.update(report.used_accepts)
         self._unused.update(dict.fromkeys(report.unused_accepts))
         if not repeated:

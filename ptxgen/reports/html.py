@@ -8,7 +8,7 @@ from html import escape
 from typing import Protocol
 
 from ptxgen.device import Finding
-from ptxgen.reports.paths import readable_path
+from ptxgen.reports.frame import framed, gaps_section, head
 
 #: Width of the pictures, in units of their view boxes; columns of tensor memory of an SM.
 _WIDTH, _LABEL, _COLUMNS = 1000, 165, 512
@@ -72,7 +72,7 @@ class Page:
     def html(self) -> str:
         """The page, as UTF-8 text."""
         parts = [part for section in self._sections() for part in section]
-        return readable_path(_FRAME.format(title=escape(self.title), style=_STYLE, body="\n".join(parts)))
+        return framed(self.title, parts)
 
     def _sections(self) -> Iterator[Iterator[str]]:
         yield self._head()
@@ -87,22 +87,8 @@ class Page:
         yield self._lines()
 
     def _head(self) -> Iterator[str]:
-        mark, kind = ("✓", "good") if self.ok else ("✗", "bad")
-        errors = sum(each.severity == "error" for each in self.findings)
-        advice = len(self.findings) - errors
-        counted = [
-            f"{count} {word}" for count, word in ((errors, "error" + "s" * (errors != 1)), (advice, "advice")) if count
-        ]
-        yield f"<header><h1>{escape(self.title)}</h1>"
-        yield f'<p class="verdict {kind}"><b>{mark} {escape(self.verdict)}</b>'
-        yield f"<span>{', '.join(counted) or 'no findings'}</span></p></header>"
-        checked = "".join(f"<li>{escape(each)}</li>" for each in self.gaps)
-        yield "<section><h2>What was checked</h2>"
-        if checked:
-            yield f'<p class="warn">In part. Left out:</p><ul>{checked}</ul>'
-        else:
-            yield "<p>Everything that ran is modelled and checked.</p>"
-        yield "</section>"
+        yield from head(self.title, self.ok, self.verdict, self.findings)
+        yield from gaps_section(self.gaps, "Everything that ran is modelled and checked.")
 
     def _printed(self) -> Iterator[str]:
         yield "<section><h2>Report</h2><details open><summary>As it is printed</summary>"
@@ -292,50 +278,3 @@ def _merged(spans: Sequence[SpanView], steps: int, least: float) -> Iterator[tup
             words = f"{spans[first].label} to {each.label}, {count} of them: steps {begin} to {end}"
         yield begin, max(end, begin + least), number, words
         count = 0
-
-
-_FRAME = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>{title}</title><style>{style}</style></head>
-<body>
-{body}
-</body></html>
-"""
-
-_STYLE = """
-:root{--bg:#fff;--fg:#1c2024;--dim:#667079;--line:#dfe3e7;--box:#f5f7f9;--good:#18794e;--bad:#c4302b;--warn:#9a6700;
---hit:#ffe9e7;--bar:#d9e8fb;--p0:#3b7dd8;--p1:#9cc2f2;--work:#d97b29;--read:#2f9e6e;--write:#d97b29;--acc:#8a5cd1}
-@media (prefers-color-scheme:dark){:root{--bg:#15181b;--fg:#e3e7ea;--dim:#929ca5;--line:#31373d;--box:#1e2327;
---good:#4cc38a;--bad:#ff8178;--warn:#e0b050;--hit:#4a2321;--bar:#223a57;--p0:#4b8ee8;--p1:#27517f;--work:#e08a3c;
---read:#3fb982;--write:#e08a3c;--acc:#a57fe6}}
-*{box-sizing:border-box}body{margin:0 auto;padding:1.5rem 1.25rem 4rem;max-width:72rem;background:var(--bg);
-color:var(--fg);font:15px/1.5 system-ui,sans-serif}
-h1{font-size:1.5rem;margin:0;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2.25rem 0 .5rem;
-border-bottom:1px solid var(--line);padding-bottom:.25rem}h3{font-size:1rem;margin:0}p{margin:.4rem 0;max-width:60rem}
-.verdict{display:flex;gap:1rem;flex-wrap:wrap;font-size:1.1rem}.verdict span{color:var(--dim)}
-.good b{color:var(--good)}.bad b{color:var(--bad)}.warn{color:var(--warn)}
-pre,code{font:13px/1.45 ui-monospace,Consolas,monospace}pre{background:var(--box);padding:.75rem;border-radius:6px;
-overflow-x:auto;margin:.5rem 0}
-article{border-left:4px solid var(--warn);padding:.25rem 0 .25rem 1rem;margin:1.25rem 0}article.error{
-border-color:var(--bad)}article p{overflow-wrap:anywhere}.fix{color:var(--good)}
-.source{color:var(--dim);font-weight:400}
-.excerpt span,.lines span{display:block;white-space:pre}.excerpt a{color:var(--dim);text-decoration:none}
-.hit{background-color:var(--hit)!important}.lines{padding:.5rem 0}.lines span{
-background:linear-gradient(var(--bar),var(--bar)) no-repeat 0 0/calc(var(--w,0%)*.09) 100%}
-.lines b,.lines i{display:inline-block;font-style:normal;font-weight:400;text-align:right;color:var(--dim);
-user-select:none}.lines b{width:9%;min-width:5rem;padding-right:.75rem}.lines i{width:3.5rem;padding-right:1rem}
-.lines .never{color:var(--dim)}.scroll{overflow-x:auto}
-svg{width:100%;height:auto;display:block;margin:.5rem 0}svg text{font:11px ui-monospace,Consolas,monospace;
-fill:var(--fg)}svg .l{text-anchor:end}svg .a{fill:var(--dim)}.free{fill:var(--box)}
-.phase0{fill:var(--p0)}.phase1{fill:var(--p1)}.work0{fill:var(--work)}
-.read{fill:var(--read);background:var(--read)}.write{fill:var(--write);background:var(--write)}
-.accumulate{fill:var(--acc);background:var(--acc)}rect:hover{opacity:.7}
-i.read,i.write,i.accumulate,td i{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;vertical-align:-1px}
-table{border-collapse:collapse;font-size:14px;display:block;overflow-x:auto}td,th{padding:.2rem .9rem .2rem 0;
-text-align:left}th{color:var(--dim);font-weight:400}.n{white-space:nowrap;text-align:right;font-variant-numeric:tabular-nums}
-.c0{fill:#3b7dd8;background:#3b7dd8}.c1{fill:#d97b29;background:#d97b29}.c2{fill:#2f9e6e;background:#2f9e6e}
-.c3{fill:#8a5cd1;background:#8a5cd1}.c4{fill:#c2548e;background:#c2548e}.c5{fill:#a08519;background:#a08519}
-.c6{fill:#218f9b;background:#218f9b}.c7{fill:#7b8794;background:#7b8794}
-@media (max-width:40rem){svg.wide{width:720px;max-width:none}section{overflow-x:auto}}
-@media print{.scroll{display:none}}
-"""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ptxgen.cli.common import completion
+from ptxgen.cli.common.files import require_writable
 from ptxgen.cli.common.formats import Formats, Output
 from ptxgen.cli.errors import InputError, choose
+
+if TYPE_CHECKING:
+    from ptxgen.driver.results import Results
 
 
 def register(app: typer.Typer) -> None:
@@ -39,6 +43,15 @@ def execute(
     json: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Short for --format json=FILE; - is standard output."),
+    ] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE.html",
+            help="Write one page: kernels with their launches, findings with the program's lines.",
+            show_default=False,
+        ),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="S", help="End the program after S seconds.")
@@ -69,6 +82,8 @@ def execute(
     from ptxgen.instr.model.targets import VERSIONS, parse_target, target_problem
 
     written = Output.of(formats)
+    if html is not None:
+        require_writable(html)
     problem = target_problem(parse_target(target), VERSIONS[-1])
     if problem is not None:
         raise InputError(f"--target: {problem}")
@@ -94,7 +109,29 @@ def execute(
     results = run(command, options)
     assert results.exit_code is not None
     written.write(text=lambda: None, data=results.to_json, report=lambda: program_results(results), indent=1)
+    if html is not None:
+        _write_page(html, command, results)
     return results.exit_code
+
+
+def _write_page(path: str, command: list[str], results: Results) -> None:
+    from ptxgen.driver.names import short_name
+    from ptxgen.reports.program import ProgramPage
+
+    options = results.options
+    seed = f" {options.seed}" if options.schedule == "random" else ""
+    page = ProgramPage(
+        command=command,
+        device=f"emulated {options.target}, {options.schedule}{seed} schedule",
+        exit_code=results.exit_code or 0,
+        ok=not results.exit_code,
+        launches=results.launches,
+        names={each.kernel: short_name(each.kernel) for each in results.launches},
+        notes=results.notes,
+    )
+    Path(path).write_text(page.html(), encoding="utf-8")
+    if not options.quiet:
+        results.say(f"page: {path}")
 
 
 def _size(text: str) -> int:
