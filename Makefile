@@ -12,7 +12,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
+.PHONY: help demo install develop test test-whole check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,9 @@ develop: $(DEVELOPMENT) ## Install ptxgen and the tools of its development into 
 
 test: check ## Lint, check types and run all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+test-whole: check ## The same, with every case of the tests of which `make test` takes one in several (an hour)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --whole
 
 check: $(DEVELOPMENT) ## Lint and check types only
 	$(BIN)/ruff check

@@ -51,6 +51,7 @@ CASES: list[tuple[str, tuple[int, int, int], dict[str, Any], dict[str, Any]]] = 
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
 @pytest.mark.parametrize(("name", "shape", "choices", "more"), CASES, ids=str)
 def test_an_epilogue_with_options_is_right(

@@ -46,6 +46,7 @@ def test_a_rung_is_right_for_one_element(name: str) -> None:
 PERSISTENT = [name for name in NAMES if "scheduler" in find(name).defaults]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
 @pytest.mark.parametrize("name", PERSISTENT)
 def test_more_tiles_than_cta_slots(name: str, schedule: str, seed: int) -> None:

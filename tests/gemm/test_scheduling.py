@@ -25,6 +25,7 @@ CASES: list[tuple[str, tuple[int, int, int], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("schedule", "seed"), [("eager", 0), ("late", 0), ("random", 1), ("random", 2)])
 @pytest.mark.parametrize(("name", "shape", "choices"), CASES, ids=str)
 def test_other_orders_and_consumers(
