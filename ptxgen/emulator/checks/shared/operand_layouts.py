@@ -162,8 +162,8 @@ class OperandLayouts(Observer):
             self._compare_types(work, slot, operand, copy)
             if copy.box.tensormap.swizzle != operand.swizzle:
                 continue
-            self._compare(work, slot, operand, copy)
             reads = copy.reads.setdefault((sum, count, self._stored, operand.side), [])
+            self._compare(work, slot, operand, copy, reads)
             for before in reads:
                 if before.operand is not operand and not self._apart(work, slot, operand, before, copy):
                     break
@@ -227,8 +227,13 @@ class OperandLayouts(Observer):
             cause=("bulk reduction", work.statement.line),
         )
 
-    def _compare(self, work: AsyncWork, slot: int, operand: MatrixOperand, copy: _Copy) -> None:
-        """Report chunks that are read twice, and rows that continue in another row of the box."""
+    def _compare(
+        self, work: AsyncWork, slot: int, operand: MatrixOperand, copy: _Copy, earlier: Sequence[_Read]
+    ) -> None:
+        """Report chunks that are read twice, and rows that continue in another row of the box.
+
+        `earlier` are reads of the copy for the same accumulation.
+        """
         if (operand, copy.layout) in self._rows_agree:
             return
         repeated = operand.repeated
@@ -243,7 +248,7 @@ class OperandLayouts(Observer):
             return
         places = operand.places[broken[0], broken[1] : broken[1] + 2]
         if (self._shared.async_writer[slot, places] == copy.work.number).all():
-            self._report_broken(work, slot, operand, copy, broken)
+            self._report_broken(work, slot, operand, copy, broken, earlier)
 
     def _compare_types(self, work: AsyncWork, slot: int, operand: MatrixOperand, copy: _Copy) -> None:
         """Report elements of another type than the MMA multiplies."""
@@ -346,7 +351,13 @@ class OperandLayouts(Observer):
         )
 
     def _report_broken(
-        self, work: AsyncWork, slot: int, operand: MatrixOperand, copy: _Copy, broken: tuple[int, int]
+        self,
+        work: AsyncWork,
+        slot: int,
+        operand: MatrixOperand,
+        copy: _Copy,
+        broken: tuple[int, int],
+        earlier: Sequence[_Read],
     ) -> None:
         line, chunk = broken
         here, there = copy.layout.positions(operand.places[line, chunk : chunk + 2]).tolist()
@@ -363,6 +374,9 @@ class OperandLayouts(Observer):
         )
         fits = _fitting_major(operand, copy.layout)
         fix = _major_fix(operand) if fits else f"begin at a start address in which {name} {line} lies in one row"
+        if fits and operand.major == "mn" and any(_broken(each.operand, copy.layout) is None for each in earlier):
+            # The accumulation began at a whole row: the step of K may be that of the other major.
+            fix += f", or {_step_of_k(operand)} if {operand.side} is MN-major"
         self._report(work, slot, operand, copy, int(operand.places[line, chunk + 1]), what, rule, fix)
 
     def _report_repeated(self, work: AsyncWork, slot: int, operand: MatrixOperand, copy: _Copy, granule: int) -> None:
@@ -404,8 +418,7 @@ class OperandLayouts(Observer):
             f"The start addresses are {step} bytes apart, less than the {operand.k_bytes * 8 // operand.bits} elements "
             f"of K that an MMA multiplies"
         )
-        fix = f"step K by {operand.k_bytes} bytes" if operand.major == "k" else "step K by all lines that an MMA reads"
-        self._report(work, slot, operand, copy, int(common[at]), what, rule, fix)
+        self._report(work, slot, operand, copy, int(common[at]), what, rule, _step_of_k(operand))
 
     def _report_columns(self, slot: int, copy: _Copy, read: _Read, column: int, count: int) -> None:
         operand = read.operand
@@ -485,6 +498,13 @@ def _axes(operand: MatrixOperand) -> tuple[str, str]:
     """What a line of the operand is, and what runs along it."""
     across = "M" if operand.side == "A" else "N"
     return (across, "K") if operand.major == "k" else ("K", across)
+
+
+def _step_of_k(operand: MatrixOperand) -> str:
+    if operand.major == "k":
+        return f"step K by {operand.k_bytes} bytes"
+    lines, row_bytes = operand.k_bytes * 8 // operand.bits, operand.segment * GRANULE
+    return f"step K by {lines * row_bytes} bytes ({lines} rows of {row_bytes})"
 
 
 def _major_is(operand: MatrixOperand) -> str:

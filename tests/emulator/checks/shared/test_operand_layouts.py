@@ -45,7 +45,12 @@ WRONG = {
     "half a step of K, MN-major": (
         f" {smem(A)} {smem(B, lbo=8192)} 0 0 1\n {smem(A + 32)} {smem(B + 1024, lbo=8192)} 1 0 1",
         "row 0, K 0 of this MMA is row 0, K 8 of the MMA in line 42",
-        "step K by all lines that an MMA reads",
+        "step K by 2048 bytes (16 rows of 128)",
+    ),
+    "the step of K of the other major": (
+        f" {smem(A)} {smem(B, lbo=8192)} 0 0 1\n {smem(A + 32)} {smem(B + 32, lbo=8192)} 1 0 1",
+        "K 0 begins in row 0 of the box, but its N from 48 on are in row 1",
+        "set imm-trans-b to 0 (K-major), or step K by 2048 bytes (16 rows of 128) if B is MN-major",
     ),
 }
 
