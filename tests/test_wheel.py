@@ -224,6 +224,14 @@ def test_the_tutorial_happens_as_it_is_written(scripts: Path, tmp_path: Path) ->
     assert follow(page, tmp_path, shell_of(scripts)) > 10
 
 
+def test_the_blackwell_tutorial_happens_as_it_is_written(scripts: Path, tmp_path: Path) -> None:
+    """An attention head: the pieces on the page are the example that ships."""
+    page = (ROOT / "docs" / "tutorial-blackwell.md").read_text(encoding="utf-8")
+    assert follow(page, tmp_path, shell_of(scripts)) == 9
+    example = (ROOT / "docs" / "examples" / "attention.py").read_text(encoding="utf-8")
+    assert (tmp_path / "attention.py").read_text(encoding="utf-8") == example
+
+
 def test_what_a_page_shows_is_compared() -> None:
     assert agrees(("a 1.5 ms", "...", "c"), ["a 20 ms", "b", "b", "c"])
     assert agrees((), [])

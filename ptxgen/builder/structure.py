@@ -200,28 +200,29 @@ class Structure(ABC):
     # Tensor memory.
 
     def tmem_load(
-        self, address: Register, columns: int, *, width: int = 32, name: str = "value"
+        self, address: Register, columns: int, *, width: int = 32, name: str = "value", type: str = "b32"
     ) -> Iterator[tuple[int, list[Register]]]:
         """Columns of the warp's 32 lanes of tensor memory, `width` at a time: (first column, its registers).
 
-        tcgen05.ld.32x32b.xWIDTH and tcgen05.wait::ld for each; the registers are used again by the next.
+        tcgen05.ld.32x32b.xWIDTH and tcgen05.wait::ld for each; the registers, of a `type` of 32 bits, are used again by
+        the next.
         """
         _require_chunks(columns, width)
-        values = self.regs("b32", width, name)
+        values = self.regs(type, width, name)
         for column in range(0, columns, width):
             self(tcgen05.ld(values, f"{address}+{column}" if column else address, shape="32x32b", num=width))  # type: ignore[arg-type]
             self(tcgen05.wait(what="ld"))
             yield column, values
 
     def tmem_store(
-        self, address: Register, columns: int, *, width: int = 32, name: str = "value"
+        self, address: Register, columns: int, *, width: int = 32, name: str = "value", type: str = "b32"
     ) -> Iterator[tuple[int, list[Register]]]:
         """Columns to fill, `width` at a time: (first column, registers that the body writes).
 
         tcgen05.st.32x32b.xWIDTH behind each body, and one tcgen05.wait::st behind all.
         """
         _require_chunks(columns, width)
-        values = self.regs("b32", width, name)
+        values = self.regs(type, width, name)
         for column in range(0, columns, width):
             yield column, values
             self(tcgen05.st(f"{address}+{column}" if column else address, values, shape="32x32b", num=width))  # type: ignore[arg-type]

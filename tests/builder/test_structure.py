@@ -256,8 +256,9 @@ def test_columns_of_tensor_memory(schedule: str) -> None:
     for column, registers in k.tmem_store(tensor, 8, width=4):
         for number, register in enumerate(registers):
             k(integer.mad(register, thread, 100, column + number, half="lo", type="u32"))
-    for column, registers in k.tmem_load(tensor, 8, width=2):
+    for column, registers in k.tmem_load(tensor, 8, width=2, type="u32"):
         for number, register in enumerate(registers):
+            assert register.type == "u32"
             stores(k, out, thread * 8 + (column + number), register)
     k(tcgen05.relinquish_alloc_permit(cta_group=1), tcgen05.dealloc(tensor, 32, cta_group=1))
     found = launched(k, 256, schedule=schedule)

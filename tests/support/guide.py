@@ -14,20 +14,21 @@ _ELISION = "..."
 
 @dataclass(frozen=True)
 class Step:
-    """A file to write (`path` and its text), or a command and the lines that it prints."""
+    """A file to write (`path` and its text; `continues`: behind what it has), or a command and the lines it prints."""
 
     path: str = ""
+    continues: bool = False
     text: str = ""
     command: str = ""
     shown: tuple[str, ...] = ()
 
 
 def steps(page: str) -> list[Step]:
-    """The fenced blocks of a page: `console` has `$ commands`, one with a path is that file."""
+    """The fenced blocks of a page: `console` has `$ commands`, one with a path is that file, `+path` goes on with it."""
     made: list[Step] = []
     for language, path, text in _BLOCK.findall(page):
         if path:
-            made.append(Step(path=path, text=text))
+            made.append(Step(path=path.removeprefix("+"), continues=path.startswith("+"), text=text))
         elif language == "console":
             for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
                 command, *shown = part.rstrip("\n").split("\n")
@@ -44,7 +45,8 @@ def follow(page: str, folder: Path, run: Callable[[str, Path], str]) -> int:
     for step in steps(page):
         if step.path:
             (folder / step.path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / step.path).write_text(step.text)
+            with (folder / step.path).open("a" if step.continues else "w", encoding="utf-8") as file:
+                file.write(step.text)
             continue
         count += 1
         printed = run(step.command, folder)
