@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.rechecked_loads import CALLED, ELSEWHERE, HIDDEN, RecheckedLoads
+from ptxgen.emulator.checks.write_once import WriteOnceLoads
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Observer
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 _RACE = "The load is weak and the other access is strong, so they race; but its value only "
 _COMPARED = _RACE + "feeds the compare and the new value of the {atomic} of line {line}, which checks it"
 _TRIED = _RACE + "decides whether the {atomic} of line {line} is tried, which decides again"
+_CHANGED = (
+    "The load is weak and the other access is strong, so they race; but the atom.cas of line {line} changes the word "
+    "only from the value that leads the load's thread to an atom.cas, which decides again"
+)
 
 STRONG_LOAD = "make the load strong: ld.relaxed with the scope of the atomic operation"
 
@@ -50,6 +55,8 @@ class CasLoops(Observer):
         self._read: dict[int, tuple[str, dict[int, NDArray[np.int64]]]] = {}
         #: By the line of such loads, that of an atomic operation at the same address by the same thread.
         self._swapped: dict[int, int] = {}
+        #: By the line of a load, those of the atom.cas that alone change what it reads (`write_once`).
+        self._once: dict[int, frozenset[int]] = {}
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         self._program = program  # type: ignore[assignment]
@@ -77,13 +84,38 @@ class CasLoops(Observer):
                     del self._read[line]
                     break
 
-    def excuse(self, load: int | None) -> str:
-        """Why a weak load of a line is harmless beside atomic operations; empty if it is not."""
+    def excuse(self, load: int | None, strong: int | None) -> str:
+        """Why a weak load of a line is harmless beside the strong access of another; empty if it is not."""
         line = self._lines.get(load, self._swapped.get(load)) if load is not None else None
         if line is None:
-            return ""
+            return _CHANGED.format(line=strong) if strong in self._changes_once(load) else ""
         atomic = self._atomics.get(line, "atomic operation")
         return (_COMPARED if atomic == "atom.cas" else _TRIED).format(atomic=atomic, line=line)
+
+    def _changes_once(self, load: int | None) -> frozenset[int]:
+        """The lines of the atom.cas that may change the words that loads of a line read, if each changes once."""
+        if self._program is None or load is None or not self._atomics:
+            return frozenset()
+        if load not in self._once:
+            self._once[load] = frozenset.intersection(
+                *(
+                    self._write_once.swaps_after(operation, rank, index)
+                    for rank, block in enumerate(self._program.blocks)
+                    for index, operation in enumerate(block.operations)
+                    if operation.statement.line == load and operation.statement.opcode.startswith("ld.")
+                )
+            )
+        return self._once[load]
+
+    @cached_property
+    def _write_once(self) -> WriteOnceLoads:
+        assert self._program is not None
+        return WriteOnceLoads(self._program, self._loads)
+
+    @cached_property
+    def _loads(self) -> RecheckedLoads:
+        assert self._program is not None
+        return RecheckedLoads(self._program)
 
     @cached_property
     def _atomics(self) -> dict[int, str]:
@@ -110,7 +142,7 @@ class CasLoops(Observer):
     def _analysis(self) -> tuple[dict[int, int], dict[int, int]]:
         found: dict[int, set[int]] = {}
         if self._program is not None and self._atomics:
-            loads = RecheckedLoads(self._program)
+            loads = self._loads
             for rank, block in enumerate(self._program.blocks):
                 for index, operation in enumerate(block.operations):
                     if operation.statement.opcode.startswith("ld."):

@@ -13,7 +13,8 @@ operation decides again, so a strong load in its place would leave the same prog
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -55,6 +56,8 @@ class RecheckedLoads:
         #: What registers hold, and computations other than sums, as the first such register.
         self._sums: dict[int, Place] = {}
         self._alike: dict[Hashable, Place] = {}
+        #: What registers hold at one point of the program, in place of what a single instruction gives them.
+        self._known: Mapping[int, Place] = {}
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -67,7 +70,7 @@ class RecheckedLoads:
     def atomic_after(self, load: Operation, rank: int, index: int) -> int:
         """The line of the atomic operation that alone uses what is loaded, or `ELSEWHERE`, `HIDDEN` or `CALLED`."""
         address = self.place(load)
-        if address is None or _is_strong(load) or load.statement.opcode.startswith(("ld.param", "ld.local")):
+        if address is None or is_strong(load) or load.statement.opcode.startswith(("ld.param", "ld.local")):
             return ELSEWHERE
         line, doubt, steps = ELSEWHERE, 0, _STEPS
         todo = [_Path(rank, index + 1, load.writes)]
@@ -87,12 +90,12 @@ class RecheckedLoads:
                     if guards and not (self.is_idempotent(operation) or operation.writes):
                         return ELSEWHERE
                     line, tried = (operation.statement.line if guards else line), True
-                elif used and not guards and _is_plain(operation):
+                elif used and not guards and is_plain(operation):
                     decided = "and" in operation.statement.opcode.split(".") and operation.reads & found
                     held = held - operation.writes if decided else held | operation.writes
-                elif guards and not used and _is_plain(operation):
+                elif guards and not used and is_plain(operation):
                     held |= operation.writes
-                elif guards and not used and _is_leap(operation):
+                elif guards and not used and is_leap(operation):
                     join, checks = self._join(path.rank, operation, address)
                     if join is None:
                         return ELSEWHERE
@@ -189,22 +192,34 @@ class RecheckedLoads:
             return frozenset([((value.space, value.address), 1)]), 0
         if not isinstance(value, Register):
             return frozenset([(value, 1)]), 0
+        if value.index in self._known:
+            return self._known[value.index]
         found = self._sums.get(value.index)
         if found is None:
             itself: Place = frozenset([(value.index, 1)]), 0
             self._sums[value.index] = itself  # if it is computed from itself
             made = self._computed.get(value.index)
-            found = self._sums[value.index] = itself if made is None else self._made(made, itself)
+            with self.knowing({}):
+                found = self._sums[value.index] = itself if made is None else self.made(made, itself)
         return found
 
-    def _made(self, operation: Operation, itself: Place) -> Place:
+    @contextmanager
+    def knowing(self, registers: Mapping[int, Place]) -> Iterator[None]:
+        """Take what these registers hold from here."""
+        before, self._known = self._known, registers
+        try:
+            yield
+        finally:
+            self._known = before
+
+    def made(self, operation: Operation, itself: Place) -> Place:
         """What an instruction computes, as a sum, or `itself`; what is computed alike is the same."""
         name, *parts = operation.statement.opcode.split(".")
         operands = operation.statement.operands[1:]
         if name == "ld":  # builds for debugging load an index again; compilers do not where it may change
             place = self.place(operation)
             return self._alike.setdefault((operation.statement.opcode, place), itself) if place is not None else itself
-        terms = [self._operand(operation, each) for each in operands]
+        terms = [self.operand(operation, each) for each in operands]
         if None in terms:
             return itself
         known = [each for each in terms if each is not None]
@@ -221,7 +236,8 @@ class RecheckedLoads:
             return scaled if name == "mul" else _added(scaled, known[2])
         return self._alike.setdefault((operation.statement.opcode, *known), itself)
 
-    def _operand(self, operation: Operation, operand: object) -> Place | None:
+    def operand(self, operation: Operation, operand: object) -> Place | None:
+        """The value of an operand, as a sum."""
         if isinstance(operand, Immediate):
             return (frozenset(), int(operand.value)) if isinstance(operand.value, int) else None
         if not isinstance(operand, Name):
@@ -236,7 +252,7 @@ class RecheckedLoads:
             register: operation
             for block in self.blocks
             for operation in block.operations
-            if _is_plain(operation) or (operation.statement.opcode.startswith("ld.") and not _is_strong(operation))
+            if is_plain(operation) or (operation.statement.opcode.startswith("ld.") and not is_strong(operation))
             if operation.guard is None and len(operation.writes) == 1
             for register in operation.writes
             if self._writes[register] == 1
@@ -251,23 +267,23 @@ class RecheckedLoads:
         """Whether an atomic operation changes nothing where another thread has done the same before."""
         parts, operands = operation.statement.opcode.split("."), operation.statement.operands
         if "exch" in parts:
-            return self._is_uniform(operation, operands[2])
+            return self.is_uniform(operation, operands[2])
         return not _IDEMPOTENT.isdisjoint(parts)
 
     def called(self, rank: int, call: Operation) -> Called | None:
         """What a function does that a block calls; None: it does more than atomic operations."""
         arguments = [each for each in self.blocks[rank].operations if each.statement.opcode.startswith("st.param")]
-        todo, opcodes = self._functions(call), set[str]()
+        todo, opcodes = self._functions(call), dict[int, str]()
         seen = set(todo)
         for block in todo:
             fresh = self.successors(block)
             for each in self._operations(block):
                 opcode = each.statement.opcode
                 if _is_atomic(each):
-                    opcodes.add(opcode)
+                    opcodes[each.statement.line] = opcode
                 elif each.traits is not None and each.traits.control == "call":
                     fresh += self._functions(each)
-                elif not (_changes_nothing(each) or _is_leap(each)):
+                elif not (_changes_nothing(each) or is_leap(each)):
                     return None
             todo += [each for each in fresh if each not in seen]
             seen.update(fresh)
@@ -277,12 +293,12 @@ class RecheckedLoads:
             if isinstance(value, Name) and each.statement.opcode.endswith("64"):
                 places.add(self._sum(each.names(value.text)))
             else:
-                uniform = uniform and self._is_uniform(each, value)
+                uniform = uniform and self.is_uniform(each, value)
         repeatable = all(
             uniform if "exch" in parts else not _IDEMPOTENT.isdisjoint(parts)
-            for parts in (opcode.split(".") for opcode in opcodes)
+            for parts in (opcode.split(".") for opcode in opcodes.values())
         )
-        return Called(frozenset(places), bool(opcodes), repeatable)
+        return Called(frozenset(places), opcodes, repeatable, frozenset(seen))
 
     def _functions(self, call: Operation) -> list[int]:
         """The first blocks of the functions that a call names."""
@@ -290,7 +306,8 @@ class RecheckedLoads:
         names = [each.text for each in call.statement.operands if isinstance(each, Name)]
         return [callees[name].rank for name in names if name in callees]
 
-    def _is_uniform(self, operation: Operation, value: object) -> bool:
+    def is_uniform(self, operation: Operation, value: object) -> bool:
+        """Whether all threads have the same in an operand."""
         place = operation.names(value.text) if isinstance(value, Name) else None
         return isinstance(value, Immediate) or (isinstance(place, Register) and place.index in self._uniform)
 
@@ -302,7 +319,7 @@ class RecheckedLoads:
             for each in (operation for block in self.blocks for operation in block.operations):
                 names = [operand for operand in each.statement.operands[1:] if isinstance(operand, Name)]
                 known = all(isinstance(each.names(name.text), Register) for name in names)
-                same = each.statement.opcode.startswith("ld.param") or (_is_plain(each) and known)
+                same = each.statement.opcode.startswith("ld.param") or (is_plain(each) and known)
                 if (
                     each.guard is None
                     and same
@@ -351,11 +368,19 @@ class RecheckedLoads:
 
 
 class Called(NamedTuple):
-    """A call of a function: where its arguments point, whether it has atomic operations, and may be repeated."""
+    """A call of a function: where its arguments point, its atomic operations by line, whether it may be repeated, and
+    its blocks.
+    """
 
     places: frozenset[Place]
-    updates: bool
+    atomics: Mapping[int, str]
     is_idempotent: bool
+    blocks: frozenset[int]
+
+    @property
+    def updates(self) -> bool:
+        """Whether it has atomic operations."""
+        return bool(self.atomics)
 
 
 class _Step(NamedTuple):
@@ -425,7 +450,7 @@ class _Region:
             atomic = self.loads.is_atomic_at(operation, self.address)
             called = operation.traits is not None and operation.traits.control == "call"
             if operation.guard_reads & found:
-                if _is_leap(operation):
+                if is_leap(operation):
                     return self._decides([_Step(each, found, True, False) for each in self.loads.successors(rank)])
                 found, owed = found | operation.writes, False
                 continue
@@ -436,7 +461,7 @@ class _Region:
                     return False
                 again = function is None or function.is_idempotent if called else self.loads.is_idempotent(operation)
                 tried, owed = True, owed or not again
-            elif not (called or _is_leap(operation) or _changes_nothing(operation)):
+            elif not (called or is_leap(operation) or _changes_nothing(operation)):
                 return False
             found = _found_after(operation, found, atomic=atomic, tried=tried)
             (self._after if tried else self._before).update(operation.writes - found)
@@ -460,22 +485,24 @@ class _Region:
 def _found_after(operation: Operation, found: Registers, *, atomic: bool, tried: bool) -> Registers:
     """The registers with what atomic operations found, after an instruction; functions may return it."""
     returned = tried and operation.statement.opcode.startswith("ld.param")
-    if atomic or returned or (operation.reads & found and _is_plain(operation)):
+    if atomic or returned or (operation.reads & found and is_plain(operation)):
         return found | operation.writes
     return found - operation.writes if operation.guard is None else found
 
 
-def _is_strong(load: Operation) -> bool:
+def is_strong(load: Operation) -> bool:
+    """Whether a load is strong (PTX ISA 8.4)."""
     return not {".volatile", ".relaxed", ".acquire", ".mmio"}.isdisjoint(
         load.statement.opcode.replace(".", " .").split()
     )
 
 
-def _is_plain(operation: Operation) -> bool:
+def is_plain(operation: Operation) -> bool:
+    """Whether an instruction only computes registers of its own lane."""
     return operation.use.lanewise and operation.kind == "plain"
 
 
-def _is_leap(operation: Operation) -> bool:
+def is_leap(operation: Operation) -> bool:
     """Whether an instruction may go elsewhere than to the next, other than to a function."""
     return operation.traits is not None and operation.traits.control in ("branch", "return", "exit")
 
@@ -492,7 +519,7 @@ def _changes_nothing(operation: Operation) -> bool:
     """Whether an instruction leaves nothing behind but registers, arguments and local variables."""
     name, *parts = operation.statement.opcode.split(".")
     private = name == "st" and not {"local", "param"}.isdisjoint(parts)
-    return private or name in _WITHOUT_EFFECT or _is_plain(operation)
+    return private or name in _WITHOUT_EFFECT or is_plain(operation)
 
 
 def _scaled(place: Place, factor: int) -> Place:

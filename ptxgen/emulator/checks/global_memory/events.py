@@ -366,9 +366,9 @@ class GlobalEvents:
 
     def _excuse(self, what: str, found: Access, earlier: str, other: Access) -> str:
         """Why a load and an atomic operation, or a strong store, are but advice; empty if they are not."""
-        for load, loads, strong in ((what, found, earlier), (earlier, other, what)):
+        for load, loads, strong, changes in ((what, found, earlier, other), (earlier, other, what, found)):
             if load == "load" and strong in ("atomic operation", "strong store"):
-                return self._cas_loops.excuse(loads.line)
+                return self._cas_loops.excuse(loads.line, changes.line)
         return ""
 
     def _add(self, count: int, statement: Statement, what: str) -> int:

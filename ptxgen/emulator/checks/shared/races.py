@@ -386,9 +386,9 @@ class SharedRaces:
     ) -> str:
         """Why a weak load and a strong access that stores are but advice; empty if they are not."""
         if loads and access.what in ("atomic operation", "strong store"):
-            return self._cas_loops.excuse(line)
+            return self._cas_loops.excuse(line, access.statement.line)
         if access.what == "load" and isinstance(accesses, StrongStores):
-            return self._cas_loops.excuse(access.statement.line)
+            return self._cas_loops.excuse(access.statement.line, line)
         return ""
 
     def _ordered_by_mma(
