@@ -7,12 +7,13 @@ export OPENBLAS_NUM_THREADS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 CREATED := $(VENV)/.created
+SITE := .venv-site
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test test-whole check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
+.PHONY: help demo install develop test test-whole check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs site reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -72,10 +73,10 @@ blackwell: $(DEVELOPMENT) ## Run all microtests and open questions on a B200, B3
 mutants: $(DEVELOPMENT) ## Mutate correct kernels, see whether the emulator reports each mutant, and record it (two hours; python -m tools.mutants --sample N takes fewer)
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) --record
 
-mutants-of-explained: $(DEVELOPMENT) ## Explain every legal spelling of every declared instruction (half an hour)
+explained: $(DEVELOPMENT) ## Explain every legal spelling of every declared instruction (half an hour)
 	$(BIN)/python -m tools.explained --jobs $(JOBS)
 
-rungs: $(DEVELOPMENT) ## The same for every rung of the ladders (an hour)
+mutants-of-rungs: $(DEVELOPMENT) ## The same for every rung of the ladders (an hour)
 	$(BIN)/python -m tools.mutants --page mutants-of-rungs --jobs $(JOBS) --record
 
 mutants-of-tuned: $(DEVELOPMENT) ## The same for the kernels of the dispatcher's tuning table (two hours)
@@ -129,8 +130,11 @@ docs: $(DEVELOPMENT) ## Regenerate the generated parts of docs/: coverage, facts
 	$(BIN)/python -m tools.terminal_page
 	$(BIN)/ptxgen coverage --markdown > docs/coverage.md
 
+site: $(SITE)/.installed ## Build the documentation as a site, offline, in build/site/html (minutes; an environment of its own)
+	$(SITE)/bin/python -m tools.site
+
 clean: ## Delete .venv and everything generated
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SITE) build dist .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Groups of dependencies need pip 25.1; the one that comes with Python may be older.
@@ -147,3 +151,9 @@ $(RUNTIME): pyproject.toml | $(CREATED)
 $(DEVELOPMENT): pyproject.toml | $(CREATED)
 	$(BIN)/python -m pip install --quiet --editable '.[gpu,lsp]' --group dev
 	touch $@ $(RUNTIME)
+
+$(SITE)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(SITE)/bin/python -m pip install --quiet --editable . --group site
+	touch $@

@@ -54,7 +54,7 @@ def page() -> str:
         advice=len(shipped) - errors,
         rebuilt=len(BUGS) - len(shipped),
         trackers=", ".join(_trackers(shipped)),
-        example=_report(example),
+        example=report(example),
         name=EXAMPLE,
     )
     return head + "".join(line for family, bugs in FAMILIES.items() for line in _family(family, bugs))
@@ -73,7 +73,7 @@ def _trackers(bugs: Sequence[Bug]) -> Iterator[str]:
     yield f"and {sum(count < _LEAST for count in counts.values())} more with one each"
 
 
-def _report(bug: Bug) -> str:
+def report(bug: Bug) -> str:
     """What ptxgen says of a bug, as a block of text."""
     schedule = bug.schedules[0]
     outcomes = [bug.outcome(schedule, right=False, seed=seed) for seed in bug.seeds]
@@ -84,17 +84,18 @@ def _report(bug: Bug) -> str:
     else:
         report = next((each for each, _ in outcomes if each.findings), outcomes[0][0])
         said = "\n".join(str(finding) for finding in report.findings)
-    return f"{_source(bug)}: {bug.what}.\n\n" + "".join(f"    {line}\n" for line in said.splitlines())
+    return f"{source(bug)}: {bug.what}.\n\n" + "".join(f"    {line}\n" for line in said.splitlines())
 
 
 def _family(family: str, bugs: list[Bug]) -> Iterator[str]:
     yield f"\n## {family}\n\n| what went wrong | project | ptxgen reports | at |\n|---|---|---|---|\n"
     for bug in bugs:
         what = f"{bug.what} ({bug.note})" if bug.note else bug.what
-        yield f"| {what} | {_source(bug)} | {_code(bug)} | `{_instruction(bug)}` |\n"
+        yield f"| {what} | {source(bug)} | {_code(bug)} | `{_instruction(bug)}` |\n"
 
 
-def _source(bug: Bug) -> str:
+def source(bug: Bug) -> str:
+    """The issue or pull request of a bug, as a link."""
     return f"[{bug.source}]({bug.url})" if bug.url else bug.source
 
 
@@ -119,7 +120,7 @@ def main(arguments: list[str]) -> None:
         if bug.name in arguments:
             if bug.before:
                 print("The grid before:", bug.before, "This one:", sep="\n")
-            print(bug.ptx, _report(bug), sep="\n")
+            print(bug.ptx, report(bug), sep="\n")
 
 
 if __name__ == "__main__":

@@ -104,7 +104,8 @@ def offsets(include: Path) -> dict[str, tuple[int, int]]:
             Path(folder, "crt").mkdir()
             Path(folder, "crt/host_defines.h").write_text(
                 "#define __device_builtin__\n#define __align__(n) __attribute__((aligned(n)))\n"
-                "#define __builtin_align__(n) __align__(n)\n", encoding="utf-8"
+                "#define __builtin_align__(n) __align__(n)\n",
+                encoding="utf-8",
             )
         subprocess.run(["cc", "-w", f"-I{include}", f"-I{folder}", "-o", str(made), str(source)], check=True)
         output = subprocess.run([str(made)], check=True, capture_output=True, text=True).stdout

@@ -14,7 +14,8 @@ from ptxgen.cli.reference.concepts import add_links
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.registry import Check
 
-_PAGE = """# The emulator's checks
+#: The head of docs/checks.md.
+PAGE = """# The emulator's checks
 
 Generated from `ptxgen/emulator/checks/registry/` by `make docs`; `ptxgen explain CODE` prints one of them.
 
@@ -62,7 +63,8 @@ def explain_checks(word: str, as_json: bool, as_markdown: bool) -> int:
     return OK
 
 
-def _kind(check: Check) -> str:
+def kind(check: Check) -> str:
+    """`error`, `advice` or `fault`."""
     return "fault" if check.fault else check.severity
 
 
@@ -78,10 +80,10 @@ def _list(checks: Iterable[Check]) -> None:
             table = grid("cyan", "", "dim")
             for check in each:
                 if out.width < NARROW:
-                    out.print(Text(f"  {check.code}", style="cyan").append(f" {_kind(check)}", style="dim"))
+                    out.print(Text(f"  {check.code}", style="cyan").append(f" {kind(check)}", style="dim"))
                     out.print(Padding(check.title, (0, 0, 0, 4)))
                 else:
-                    table.add_row(f"  {check.code}", check.title, _kind(check))
+                    table.add_row(f"  {check.code}", check.title, kind(check))
             if table.row_count:
                 out.print(table)
 
@@ -94,7 +96,7 @@ def _show(check: Check) -> None:
 
     with output() as out:
         section = f", PTX ISA {check.section}" if check.section else ""
-        out.print(Text(check.code, style="bold").append(f"  {check.title} ({_kind(check)}{section})", style="dim"))
+        out.print(Text(check.code, style="bold").append(f"  {check.title} ({kind(check)}{section})", style="dim"))
         table = grid("cyan", "")
         table.add_row("rule", Text(check.rule))
         table.add_row("why", Text(check.why))
@@ -109,19 +111,20 @@ def _show(check: Check) -> None:
 
 def markdown(checks: Iterable[Check]) -> str:
     """The page docs/checks.md."""
-    parts = [_PAGE]
+    parts = [PAGE]
     for group, each in groupby(checks, key=lambda check: check.group):
         parts.append(f"\n## {group}\n")
-        parts += [_entry(check) for check in each]
+        parts += [entry(check) for check in each]
     return "".join(parts)
 
 
-def _entry(check: Check) -> str:
+def entry(check: Check) -> str:
+    """The section of docs/checks.md on one check."""
     section = f" PTX ISA {check.section}." if check.section else ""
     lines = [
         f"\n### `{check.code}`",
         "",
-        f"*{_kind(check).capitalize()}: {check.title}.*{section} {_escaped(check.rule)}",
+        f"*{kind(check).capitalize()}: {check.title}.*{section} {_escaped(check.rule)}",
         "",
         f"**Why.** {_escaped(check.why)}",
         "",
@@ -137,7 +140,7 @@ def _entry(check: Check) -> str:
 
 def table(checks: Iterable[Check]) -> str:
     """The table of docs/emulator.md."""
-    rows = [f"| `{each.code}` | {_kind(each)} | {each.title} | {each.group} |" for each in checks]
+    rows = [f"| `{each.code}` | {kind(each)} | {each.title} | {each.group} |" for each in checks]
     return "\n".join(["| code | kind | what | group |", "|---|---|---|---|", *rows, ""])
 
 

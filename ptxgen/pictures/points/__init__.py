@@ -8,6 +8,6 @@ functions of `ptxgen.layouts` that the pictures and the emulator use.
 from __future__ import annotations
 
 from ptxgen.pictures.points import memory, shared, tensor, threads  # noqa: F401  (they register their maps)
-from ptxgen.pictures.points.model import MAPS, Answer, Map, answer, locate
+from ptxgen.pictures.points.model import MAPS, Answer, Map, answer, layout_map, locate
 
-__all__ = ["MAPS", "Answer", "Map", "answer", "locate"]
+__all__ = ["MAPS", "Answer", "Map", "answer", "layout_map", "locate"]

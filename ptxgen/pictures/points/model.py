@@ -82,17 +82,22 @@ def _words(name: str, number: int, bits: int) -> str:
     return f"{name} {number:#x}" if name.endswith("address") else f"{name} {number}"
 
 
+def layout_map(kind: str, words: Sequence[str] = (), needs: Sequence[int] = ()) -> Map:
+    """A layout as a table of all its elements, large enough for the index `needs`. Raises DescriptorError."""
+    if kind not in MAPS:
+        raise DescriptorError(f"there is no layout {kind[:40]!r} to ask (known: {', '.join(MAPS)})")
+    located = MAPS[kind]
+    values = located.values(words)
+    values["needs"] = tuple(needs)
+    return made(located.make, values)
+
+
 def answer(kind: str, words: Sequence[str] = (), at: Sequence[int] | None = None, **given: int) -> Answer:
     """The rows of a layout in which columns have these values, with the map that they are of. Raises DescriptorError.
 
     `kind` and `words` are those of `ptxgen layout`, `at` the index of an element, such as (row, column).
     """
-    if kind not in MAPS:
-        raise DescriptorError(f"there is no layout {kind[:40]!r} to ask (known: {', '.join(MAPS)})")
-    located = MAPS[kind]
-    values = located.values(words)
-    values["needs"] = tuple(at or ())
-    found = made(located.make, values)
+    found = layout_map(kind, words, at or ())
     if at is not None:
         if len(at) != len(found.at):
             raise DescriptorError(f"at of {kind} must be {','.join(found.at).upper()}, not {len(at)} numbers")
@@ -123,6 +128,10 @@ def _require(found: Map, name: str, number: int, column: Numbers) -> None:
 
 def locate(kind: str, words: Sequence[str] = (), at: Sequence[int] | None = None, **given: int) -> list[dict[str, int]]:
     """The places of an element, or the elements at a place, one dictionary each. Raises DescriptorError.
+
+        >>> from ptxgen.pictures.points import locate
+        >>> locate("operand", ["k", "128B"], at=(3, 9))
+        [{'row': 3, 'k': 9, 'address': 418, 'bank': 8}]
 
     - `kind`, `words`: the layout, as `ptxgen layout` takes it: "ld", ["16x256b", "num=2"].
     - `at`: the index of an element, such as (row, column).
