@@ -1,4 +1,4 @@
-"""What the README shows is what happens: its Python runs, and its edit of the kernel ends as it says."""
+"""What README and docs/ten-minutes.md show is what happens: Python runs, and edits of the kernel end as they say."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ptxgen.gemm.job import run_gemm
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+MINUTES = (ROOT / "docs/ten-minutes.md").read_text()
 
 
 def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("k.ptx").write_text(find("blackwell/swizzled").plan().text)
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", MINUTES, re.DOTALL)
     assert len(blocks) == 2
     names: dict[str, Any] = {}
     for block in blocks:
@@ -32,14 +33,15 @@ def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "is not on sm_90a" in capsys.readouterr().out
 
 
-def test_the_broken_kernel_is_reported_as_shown() -> None:
-    old, new = re.search(r"sed 's/(.*?)/(.*?)/' k\.ptx", README).groups()  # type: ignore[union-attr]
+@pytest.mark.parametrize("page", [README, MINUTES], ids=["README", "ten minutes"])
+def test_the_broken_kernel_is_reported_as_shown(page: str) -> None:
+    old, new = re.search(r"sed 's/(.*?)/(.*?)/' k\.ptx", page).groups()  # type: ignore[union-attr]
     plan = find("blackwell/swizzled").plan()
     text = plan.text.replace(re.sub(r"\\", "", old), new)
     assert text != plan.text
     result = run_gemm(ptxgen.Emulator("sm_100a"), plan, 256, 256, 256, text=text)
     assert result.status == "deadlock"
-    shown = " ".join(README.split())
+    shown = " ".join(page.split())
     for finding in result.launch.findings[:2]:
         said = " ".join(finding.message.split())
         assert f"broken.ptx:{finding.line}: error: [{finding.code}] {said}" in shown
@@ -48,5 +50,11 @@ def test_the_broken_kernel_is_reported_as_shown() -> None:
 
 def test_the_commands_exist() -> None:
     help_text = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"^make (\w+)", README, re.MULTILINE):
+    for target in re.findall(r"\bmake (\w+)", README + MINUTES):
         assert re.search(rf"^{target}:.*## ", help_text, re.MULTILINE)
+
+
+def test_the_readme_fits_two_screens_and_links_pages_that_exist() -> None:
+    assert len(README.splitlines()) <= 90
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", README):
+        assert (ROOT / target).is_file(), target

@@ -71,7 +71,7 @@ def test_what_readme_and_docs_show_is_printed(cli: Cli, tmp_path: Path) -> None:
     printed = cli("ncu", paths["base"]).out.splitlines()
     for name in ("unswizzled", "stages3", "spill"):
         printed += cli("ncu", "diff", paths["base"], paths[name]).out.splitlines()
-    for page in ("README.md", "docs/ncu.md"):
+    for page in ("docs/ten-minutes.md", "docs/ncu.md"):
         blocks = re.findall(r"```text\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
         shown = [block for block in blocks if "  tensor pipe " in block or "over 3 and 3 launches" in block]
         assert len(shown) >= 2

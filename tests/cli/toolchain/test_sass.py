@@ -62,7 +62,7 @@ def test_the_readme_shows_what_is_printed(cli: Cli, cache: Path, monkeypatch: py
     monkeypatch.setenv("COLUMNS", "160")
     printed = cli("sass", "diff", "blackwell/clc", "blackwell/clc[stages=4]")
     assert printed.code == 1
-    blocks = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```text\n(.*?)```", (ROOT / "docs/ten-minutes.md").read_text(), re.DOTALL)
     (shown,) = (block for block in blocks if block.startswith("A blackwell/clc"))
     assert shown in printed.out
 
