@@ -34,6 +34,8 @@ _INDENT = "    "
 class KernelBuilder(Structure):
     """One entry of a module under construction; calling the builder appends instructions.
 
+        >>> from ptxgen.builder import KernelBuilder
+        >>> from ptxgen.instr import control, memory
         >>> k = KernelBuilder("copy", "sm_90a", threads=32)
         >>> x, y, value = k.pointer("x"), k.pointer("y"), k.reg("b32", "value")
         >>> k(memory.ld(value, x, space="global", type="b32"), memory.st(y, value, space="global", type="b32"))

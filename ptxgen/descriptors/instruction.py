@@ -126,6 +126,11 @@ _ACCUMULATORS = {name: kind.accumulators for name, kind in KINDS.items()}
 class InstructionDescriptor(BitStruct, bits=32):
     """The instruction descriptor of tcgen05.mma without block scales; M and N in elements, of the pair with group 2.
 
+        >>> from ptxgen.descriptors import InstructionDescriptor
+        >>> made = InstructionDescriptor.decode(0x08200490, kind="f16")
+        >>> made.m, made.n, made.d_type
+        (128, 128, 'f32')
+
     `kind`, `cta_group` and `ws` are not encoded: they decide what is legal. Raises DescriptorError for types
     and shapes that the instruction does not have, with the nearest legal shape.
     """

@@ -136,6 +136,11 @@ def _facts_about(values: Mapping[str, Any]) -> list[str]:
 class SmemDescriptor(_Matrix, BitStruct, bits=64):
     """The matrix descriptor of tcgen05.mma and tcgen05.cp; offsets and addresses in bytes, multiples of 16.
 
+        >>> from ptxgen.descriptors import SmemDescriptor
+        >>> made = SmemDescriptor(start_address=0x400, stride_byte_offset=1024, swizzle="128B")
+        >>> hex(made.encode()), SmemDescriptor.decode(made.encode()) == made
+        ('0x4000404000000040', True)
+
     A shared::cluster address is given masked with 0x3FFFF. `use` ("mma", "cp", "scales") and `major` ("k", "mn") are
     not encoded: where they are given, words and warnings are more exact. Raises DescriptorError for values that do not
     fit.
@@ -244,6 +249,10 @@ class SmemDescriptor(_Matrix, BitStruct, bits=64):
 
 class WgmmaDescriptor(_Matrix, BitStruct, bits=64):
     """The matrix descriptor of wgmma.mma_async (sm_90a); offsets and addresses in bytes, multiples of 16.
+
+        >>> from ptxgen.descriptors import WgmmaDescriptor
+        >>> hex(WgmmaDescriptor(start_address=0x400, stride_byte_offset=1024, swizzle="128B").encode())
+        '0x4000004000000040'
 
     A shared::cluster address is given masked with 0x3FFFF. `major` ("k", "mn") is not encoded: where it is given, words
     and warnings are more exact. Raises DescriptorError for values that do not fit.

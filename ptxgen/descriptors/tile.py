@@ -25,6 +25,11 @@ _NAMES = ("none", "32B", "64B", "128B", "128B_atom_32B")
 class OperandTile:
     """A tile of A (`rows` counts M) or B (N) in shared memory, `k` elements deep, elements of 4 to 32 bits.
 
+        >>> from ptxgen.descriptors import OperandTile
+        >>> tile = OperandTile(element_bits=16, major="k", swizzle="128B", rows=128, k=64)
+        >>> hex(tile.addresses(0x400)[5, 8])
+        '0x6c0'
+
     `major` is "k" or "mn", `swizzle` a mode of a matrix descriptor. Elements of 4 bits are packed two to a byte
     (kind::mxf4). Raises DescriptorError, with the rule and the values, for a tile that no descriptor can describe.
     """

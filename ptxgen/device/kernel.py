@@ -82,6 +82,11 @@ class Kernel:
     def from_ptx(cls, text: str, entry: str | None = None, *, regions: Sequence[SharedRegion] = ()) -> Kernel:
         """Parse PTX text and pick an entry; `entry` is needed only where there are several.
 
+            >>> import ptxgen
+            >>> text = ".version 8.6\\n.target sm_90a\\n.visible .entry k(.param .u64 x) { ret; }\\n"
+            >>> ptxgen.Kernel.from_ptx(text).name
+            'k'
+
         It is the entry's name, or a part of it that no other entry's name contains: mangled names are long. The same
         arguments give the same kernel while it is one of the last, so that nothing is parsed, checked and translated
         twice. Raises PtxSyntaxError on bad text, KernelError when there is no such entry or no single one, or for the

@@ -189,10 +189,14 @@ def _option_problems(
 class Emulator:
     """A GPU, emulated: arrays, launches, and a report of each launch.
 
-        >>> emulator = Emulator("sm_100a", schedule="random", seed=3)
+        >>> import numpy as np
+        >>> from ptxgen import Emulator, Kernel
+        >>> emulator = Emulator("sm_90a", schedule="random", seed=3)
         >>> x = emulator.array(np.arange(32, dtype=np.float32))
+        >>> text = ".version 8.6\\n.target sm_90a\\n.visible .entry k(.param .u64 x) { ret; }\\n"
         >>> report = emulator.launch(Kernel.from_ptx(text), grid=1, block=32, args=[x])
         >>> report.ok, report.findings
+        (True, [])
 
     The machine:
 

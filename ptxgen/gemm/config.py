@@ -209,7 +209,12 @@ def _require(name: str, value: Any, choices: tuple[Any, ...] = (), range: tuple[
 
 
 def parse_options(given: Mapping[str, str]) -> dict[str, Any]:
-    """Options as text, as the type of their field. `tile=256x224` is short for m_tile and n_tile. Raises PlanError."""
+    """Options as text, as the type of their field. `tile=256x224` is short for m_tile and n_tile. Raises PlanError.
+
+    >>> from ptxgen.gemm import parse_options
+    >>> parse_options({"tile": "256x224", "stages": "5"})
+    {'m_tile': 256, 'n_tile': 224, 'stages': 5}
+    """
     known = {each.name: each for each in fields(GemmConfig)}
     made: dict[str, Any] = {}
     for name, text in given.items():

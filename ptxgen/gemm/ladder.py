@@ -202,7 +202,13 @@ def _entry(
 
 
 def find(name: str) -> KernelEntry:
-    """The kernel of this name or rung id, or of FOLDER#RUNG. Raises PlanError that lists the names if there is none."""
+    """The kernel of this name or rung id, or of FOLDER#RUNG. Raises PlanError that lists the names if there is none.
+
+    >>> from ptxgen.gemm import find
+    >>> plan = find("blackwell/swizzled").plan(n_tile=64)
+    >>> plan.shared.bytes, ".target sm_100a" in plan.text
+    (24604, True)
+    """
     folder, hash, rung = name.partition("#")
     if hash:
         return find_in(Path(folder), rung)

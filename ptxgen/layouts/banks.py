@@ -39,7 +39,12 @@ class Access:
 
 
 def bank(address: int) -> int:
-    """The bank of a byte address."""
+    """The bank of a byte address.
+
+    >>> from ptxgen.layouts.banks import bank
+    >>> bank(0x1A2)
+    8
+    """
     return address // BANK_BYTES % BANKS
 
 

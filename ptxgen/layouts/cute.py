@@ -92,6 +92,10 @@ class CuteLayout:
 def parse(text: str) -> CuteLayout:
     """The layout of a text: `(8,(4,2)):(1,(8,32))`, `Swizzle<3,4,3> o (8,64):(64,1)`, as CuTe prints it, too.
 
+        >>> from ptxgen.layouts.cute import parse
+        >>> parse("(8,(4,2)):(4,(1,32))").shape
+        (8, (4, 2))
+
     `Sw<..>` and `S<..>`, `_8` and what stands between the swizzle and the layout (a pointer, an offset of 0) are read.
     Raises ValueError.
     """

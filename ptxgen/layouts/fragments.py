@@ -215,7 +215,13 @@ def _by_warps(fragment: Fragment) -> Fragment:
 
 @lru_cache(maxsize=64)
 def wgmma_accumulator_fragment(n: int, bits: int) -> Fragment:
-    """D of wgmma.mma_async, [64, n]: arrays [128, registers, elements]; bits 16 or 32."""
+    """D of wgmma.mma_async, [64, n]: arrays [128, registers, elements]; bits 16 or 32.
+
+    >>> from ptxgen.layouts.fragments import wgmma_accumulator_fragment
+    >>> row, column = wgmma_accumulator_fragment(n=64, bits=32)
+    >>> row.shape, int(row[45, 17, 0]), int(column[45, 17, 0])
+    ((128, 32, 1), 19, 35)
+    """
     if n % 8 or not 8 <= n <= 256:
         raise ValueError(f"wgmma has 8 to 256 columns in steps of 8, not {n}")
     return _by_warps(_accumulator(WARP_ROWS, n, bits))

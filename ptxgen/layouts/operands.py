@@ -46,6 +46,14 @@ def operand_offsets(
 ) -> NDArray[np.int64]:
     """Return the byte offset of element (row, k) from the start, before the XOR: shape [rows, k], read-only.
 
+        >>> from ptxgen.layouts.operands import operand_offsets
+        >>> offsets = operand_offsets(
+        ...     major="k", swizzle="128B", leading_byte_offset=0, stride_byte_offset=1024,
+        ...     rows=16, k=64, element_bits=16,
+        ... )
+        >>> offsets.shape, int(offsets[9, 20])
+        ((16, 64), 1192)
+
     `rows` counts M (operand A) or N (operand B). The stride roles, in bytes:
 
     - K-major, no swizzle: LBO between 16-byte chunks of K, SBO between groups of 8 rows.

@@ -72,7 +72,12 @@ def blocked_offset(row: int, scale: int, scales: int) -> int: ...
 @overload
 def blocked_offset(row: NDArray[Any], scale: NDArray[Any], scales: int) -> NDArray[Any]: ...
 def blocked_offset(row: int | NDArray[Any], scale: int | NDArray[Any], scales: int) -> int | NDArray[Any]:
-    """Return the byte of scale (row, `scale` along K) in blocked memory, for a matrix with `scales` along K."""
+    """Return the byte of scale (row, `scale` along K) in blocked memory, for a matrix with `scales` along K.
+
+    >>> from ptxgen.layouts.scale_factors import blocked_offset
+    >>> blocked_offset(33, 2, scales=4)
+    22
+    """
     block = row // BLOCK_ROWS * -(-scales // BLOCK_SCALES) + scale // BLOCK_SCALES
     inner = row % BLOCK_ROWS
     return block * BLOCK_BYTES + inner % 32 * 16 + inner // 32 * 4 + scale % BLOCK_SCALES

@@ -74,7 +74,12 @@ SWIZZLES: dict[str, Swizzle] = {
 
 
 def swizzle(name: str | Swizzle) -> Swizzle:
-    """Return the mode called `name`; ValueError lists the modes when there is none."""
+    """Return the mode called `name`; ValueError lists the modes when there is none.
+
+    >>> from ptxgen.layouts.swizzle import swizzle
+    >>> swizzle("128B").width
+    3
+    """
     if isinstance(name, Swizzle):
         return name
     try:

@@ -36,7 +36,12 @@ def _mode(name: str) -> Swizzle:
 
 
 def tile_bytes(box: Sequence[int], element_bytes: int) -> int:
-    """Return the bytes that a box (elements, innermost first) transfers: the tx-count of an mbarrier."""
+    """Return the bytes that a box (elements, innermost first) transfers: the tx-count of an mbarrier.
+
+    >>> from ptxgen.layouts.tma import tile_bytes
+    >>> tile_bytes((64, 8), element_bytes=2)
+    1024
+    """
     return prod(box) * element_bytes
 
 

@@ -39,7 +39,12 @@ MAX_REPEAT: dict[str, int] = {"32x32b": 128, "16x64b": 128, "16x128b": 64, "16x2
 
 
 def tmem_address(lane: int, column: int) -> int:
-    """Return the 32-bit TMEM address of a cell: lane in bits 31-16, column in bits 15-0."""
+    """Return the 32-bit TMEM address of a cell: lane in bits 31-16, column in bits 15-0.
+
+    >>> from ptxgen.layouts.tmem import tmem_address
+    >>> hex(tmem_address(lane=32, column=4))
+    '0x200004'
+    """
     if not 0 <= lane < LANES or not 0 <= column < COLUMNS:
         raise ValueError(f"a TMEM cell has lane 0..127 and column 0..511, not lane {lane}, column {column}")
     return lane << 16 | column
@@ -51,7 +56,12 @@ def split_address(address: int) -> tuple[int, int]:
 
 
 def warp_lanes(warp: int) -> range:
-    """Return the lanes that warp `warp` of a CTA may load and store: 32 * (warp % 4) and the 31 after it."""
+    """Return the lanes that warp `warp` of a CTA may load and store: 32 * (warp % 4) and the 31 after it.
+
+    >>> from ptxgen.layouts.tmem import warp_lanes
+    >>> warp_lanes(6)
+    range(64, 96)
+    """
     start = WARP_LANES * (warp % 4)
     return range(start, start + WARP_LANES)
 

@@ -25,6 +25,11 @@ __all__ = ["KINDS", "Kind", "Picture", "beside", "draw", "svg", "text"]
 def draw(kind: str, words: Sequence[str] = ()) -> Picture:
     """The picture of a kind with its parameters as words: "name=value", or a value that can be only one's.
 
+        >>> from ptxgen.pictures import draw
+        >>> picture = draw("swizzle", ["64B", "access=matrix"])
+        >>> picture.title, len(picture.panels)
+        ('Swizzle 64B', 2)
+
     Raises DescriptorError that names what is wrong.
     """
     if kind not in KINDS:

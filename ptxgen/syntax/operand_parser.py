@@ -394,7 +394,13 @@ def _cached(text: str) -> Operand:
 
 
 def parse_operand(text: str) -> Operand:
-    """The one operand that `text` spells. Raises PtxSyntaxError."""
+    """The one operand that `text` spells. Raises PtxSyntaxError.
+
+    >>> from ptxgen.syntax import parse_operand
+    >>> address = parse_operand("[%rd1+16]")
+    >>> str(address), address.offset
+    ('[%rd1+16]', 16)
+    """
     parser = OperandParser(text, TRIVIA_PATTERN.match(text).end())  # type: ignore[union-attr]
     operand = parser._operand(first=True)
     if parser.kind != "end":

@@ -35,6 +35,12 @@ _HEADERS = (".version", ".target", ".address_size")
 def parse(text: str) -> Module:
     """The tree of a PTX text; `str()` of it is the text again. Raises PtxSyntaxError, TypeError for what is no text.
 
+        >>> from ptxgen.syntax import parse
+        >>> text = ".version 8.6\\n.target sm_90a\\n.visible .entry k() { ret; }  // kept\\n"
+        >>> module = parse(text)
+        >>> [entry.name for entry in module.entries], str(module) == text
+        (['k'], True)
+
     NUL characters at its end are kept: NVRTC and Warp hand out C strings.
     """
     if not isinstance(cast("object", text), str):

@@ -14,6 +14,10 @@ from ptxgen.descriptors.reading import Reading, diff_text
 def assert_same_descriptor(actual: Descriptor, expected: Descriptor | int | bytes) -> None:
     """Two descriptors, or a descriptor and its bits, are equal.
 
+        >>> from ptxgen.descriptors import SmemDescriptor
+        >>> from ptxgen.testing import assert_same_descriptor
+        >>> assert_same_descriptor(SmemDescriptor(start_address=0x400, swizzle="128B"), 0x4000400000000040)
+
     The AssertionError shows the fields that differ, `-` expected and `+` actual, and explains the actual one.
     """
     __tracebackhide__ = True

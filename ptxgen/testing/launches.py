@@ -10,6 +10,11 @@ from ptxgen.project import find_project
 def assert_ok(result: LaunchReport | JobResult, *, advice: bool | None = None) -> None:
     """The launch went well, and a job's outputs are right; with `advice`, there is no advice either.
 
+        >>> from ptxgen import Emulator, Kernel
+        >>> from ptxgen.testing import assert_ok
+        >>> text = ".version 8.6\\n.target sm_90a\\n.visible .entry k() { ret; }\\n"
+        >>> assert_ok(Emulator("sm_90a").launch(Kernel.from_ptx(text), grid=1, block=32, args=[]))
+
     None: as `fail-on` of the project's [tool.ptxgen] says, else without. The AssertionError shows the summary: status,
     findings with lines, and what is wrong with outputs. Raises ProjectError for an unusable table.
     """

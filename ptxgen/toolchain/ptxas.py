@@ -154,7 +154,12 @@ class Cubin:
 
 
 def target_of(text: str) -> str | None:
-    """The architecture in the text's `.target` directive ("sm_90a"), or None where there is none."""
+    """The architecture in the text's `.target` directive ("sm_90a"), or None where there is none.
+
+    >>> from ptxgen.toolchain import target_of
+    >>> target_of(".version 8.6\\n.target sm_90a, debug\\n")
+    'sm_90a'
+    """
     code = _SKIPPED.sub(lambda match: '""' if match[0].startswith('"') else " ", text)
     match = _TARGET.search(code)
     return None if match is None else match[1]

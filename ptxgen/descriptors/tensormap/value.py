@@ -156,6 +156,11 @@ class TensorMap(BitStruct, bits=1024, word_bits=WORD_BITS):
     ) -> TiledMap:
         """Return the map that cuTensorMapEncodeTiled makes of the same arguments (its order, without rank).
 
+            >>> from ptxgen.descriptors import TensorMap
+            >>> made = TensorMap.tiled("bf16", 0x7F0000000000, (512, 512), (1024,), (64, 128), swizzle="128B")
+            >>> len(made.encode()), TensorMap.decode(made.encode()) == made
+            (128, True)
+
         `dims`, `box`, `element_strides`: elements, innermost first; `strides`: bytes, dimensions 1 and up.
         Enums and `dtype` take the driver's number or the short name, in any case. `array_or_address` is a
         global address or an object with `.address`. With `target` (such as "sm_90a") what only later

@@ -93,6 +93,12 @@ def check(
 ) -> list[Diagnostic]:
     """Diagnostics of PTX text or of a parsed module; no errors among them means that the text is legal.
 
+        >>> import ptxgen
+        >>> text = ".version 8.6\\n.target sm_90a\\n.visible .entry k() { bar.synk 0; ret; }\\n"
+        >>> for each in ptxgen.check(text):
+        ...     print(each.line, each.code, each.nearest)
+        3 unknown-modifier bar.sync
+
     `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is about what ptxas accepts, but hardly anyone
     means. `analysis` is one of the module that others use too. Of an illegal opcode `differences` says in what it
     differs from the nearest legal one (some 20 ms each); without it, why the form with the nearest modifiers does not
