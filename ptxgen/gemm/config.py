@@ -136,6 +136,11 @@ class GemmConfig:
     k_warps: int = option(1, "warps of a GEMV that share rows of B, each with its part of K", choices=(1, 2, 4, 8))
     a_hint: str = option("", "L2 eviction priority of the loads of A", choices=_HINTS)
     b_hint: str = option("", "L2 eviction priority of the loads of B", choices=_HINTS)
+    converged: bool = option(
+        False,
+        "loads and MMAs: a warp runs their loops and elects a thread for each K block; false: one elected thread does",
+        choices=(False, True),
+    )
     promote: bool = option(
         True,
         "add the fp8 sums of every K block in fp32; false: wgmma accumulates them, with 13 bits",

@@ -133,7 +133,9 @@ def tensor_memory(
     )  # fmt: skip
     if config.overlap and config.scheduler == "grid":
         raise PlanError("overlapping accumulators are for persistent kernels: scheduler=static or clc")
-    return accumulator, Roles.of(specialized=specialized, scheduler=config.scheduler == "clc")
+    return accumulator, Roles.of(
+        specialized=specialized, scheduler=config.scheduler == "clc", converged=config.converged
+    )
 
 
 def registers(

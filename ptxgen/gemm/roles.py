@@ -21,7 +21,8 @@ class Roles:
     """The first warp of each role; the epilogue has the warps from `epilogue` on.
 
     None: the kernel has no warp of its own for it. Without warps of their own, warp 0 loads and multiplies.
-    `registers`: of a thread of the producer's warpgroup and of the consumers', by setmaxnreg.
+    `converged`: the warps of the other roles run their loops whole and elect a thread for each K block; otherwise one
+    elected thread runs them. `registers`: of a thread of the producer's warpgroup and of the consumers', by setmaxnreg.
     """
 
     warps: int = 4
@@ -30,15 +31,16 @@ class Roles:
     scheduler: int | None = None
     epilogue: int = 0
     registers: tuple[int, int] | None = None
+    converged: bool = False
 
     @classmethod
-    def of(cls, *, specialized: bool, scheduler: bool) -> Roles:
+    def of(cls, *, specialized: bool, scheduler: bool, converged: bool = False) -> Roles:
         """Roles of a Blackwell kernel: epilogue warps 0 to 3, a quarter of the TMEM lanes each."""
         if not specialized:
             return cls()
         if scheduler:
-            return cls(warps=7, scheduler=4, load=5, mma=6)
-        return cls(warps=6, load=4, mma=5)
+            return cls(warps=7, scheduler=4, load=5, mma=6, converged=converged)
+        return cls(warps=6, load=4, mma=5, converged=converged)
 
     @classmethod
     def warpgroups(
