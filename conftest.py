@@ -21,9 +21,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep one in n cases of a function that is marked one_in(n).
 
     Which one changes with each n cases, so that they take turns with a schedule that varies fastest.
-    A case that is named on the command line runs in any case.
+    A function that is named on the command line (FILE::NAME) runs whole.
     """
-    if config.option.whole or any("[" in each for each in config.args):
+    if config.option.whole or any("::" in each for each in config.args):
         return
     seen, kept, left = Counter[str](), list[pytest.Item](), list[pytest.Item]()
     for item in items:

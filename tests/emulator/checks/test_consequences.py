@@ -79,6 +79,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(("name", "line", "old", "new", "root"), BROKEN, ids=[each[0] for each in BROKEN])
 def test_one_cause_in_a_recorded_kernel(name: str, line: int, old: str, new: str, root: str, schedule: Any) -> None:
@@ -100,6 +101,7 @@ ALONE = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("bug", [each for each in BUGS if each.name in ALONE], ids=lambda bug: bug.name)
 def test_a_bug_is_one_error(bug: Bug, schedule: Any) -> None:
@@ -399,6 +401,7 @@ IN_A_GEMM: list[tuple[str, str, str, set[str]]] = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("schedule", ["eager", "late"])
 @pytest.mark.parametrize(("old", "new", "codes"), [each[1:] for each in IN_A_GEMM], ids=[each[0] for each in IN_A_GEMM])
 def test_one_cause_in_a_warp_specialized_gemm(old: str, new: str, codes: set[str], schedule: Any) -> None:

@@ -18,6 +18,7 @@ from tests.support.harness import codes
 SHAPES = [(128, 128, 128), (256, 384, 192), (511, 253, 72), (1, 1, 64), (512, 512, 512)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
@@ -33,6 +34,7 @@ CONFIGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
 def test_other_tiles(config: dict[str, Any], schedule: Any) -> None:
@@ -40,6 +42,7 @@ def test_other_tiles(config: dict[str, Any], schedule: Any) -> None:
     assert (done.report.status, done.report.findings, done.right) == ("ok", [], True), done.report.summary()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_few_multiprocessors_many_schedules(seed: int) -> None:
     done = run(384, 256, 128, emulator=Emulator(schedule="random", seed=seed, multiprocessors=2))
@@ -219,6 +222,7 @@ def mutant(text: str, rng: random.Random) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("part", range(10))
 def test_random_edits_end(part: int) -> None:
     text = bare(plan().text)

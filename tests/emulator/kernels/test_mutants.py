@@ -44,6 +44,7 @@ def test_mutant(subject: str, mutant: Mutant) -> None:
     assert verdict.caught or known, f"{verdict.fate}: {mutant}"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", list(RUNGS))
 def test_the_problems_of_a_rung_execute_all_of_it(name: str) -> None:
     """But the way back to a try_wait: in the emulator that returns when the phase completes, an early one, too."""

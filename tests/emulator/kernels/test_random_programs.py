@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.programs.examine import examine
 
 #: Programs that run here.
-COUNT = 500
+COUNT = 200
 
 
 def test_programs_end_in_a_report() -> None:

@@ -192,6 +192,7 @@ LOCK:
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize(
     "unlock", ["st.release.cta.shared.u32 [lock], 0;", "atom.release.cta.shared.exch.b32 %x, [lock], 0;"]
