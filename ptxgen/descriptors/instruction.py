@@ -368,9 +368,16 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
                 )
         _require_major(self)
         where = f"kind::{self.kind}, cta_group::{self.cta_group}" + (", sparse" if self.sparse else "")
-        _require_shape("m", self.m, self._legal_m(), where)
-        _require_shape("n", self.n, _N[self.cta_group], where)
+        # Sizes that are too large set the bits of the fields behind theirs, and leave 0.
+        _require_shape("m", self.m, self._legal_m(), where, "" if self.m else "; M 512 would set bit 29, sfa_id")
+        _require_shape("n", self.n, _N[self.cta_group], where, "" if self.n else "; N 512 would set bit 23, scale_type")
         _require_n_of_transposed(self)
+
+    @classmethod
+    def _reserved_hint(cls, bits: int) -> str:
+        if not bits >> 24 & 1:
+            return ""
+        return f"; N of 1024 and more reaches it, and must be {_N_RULE}"
 
     def _ids(self, vector: str, plain: tuple[int, ...]) -> tuple[int, ...]:
         if self.is_wide:
@@ -526,7 +533,7 @@ def _require_n_of_transposed(value: InstructionDescriptor | BlockScaledInstructi
         )
 
 
-def _require_shape(name: str, value: int, legal: Iterable[int], where: str) -> None:
+def _require_shape(name: str, value: int, legal: Iterable[int], where: str, hint: str = "") -> None:
     legal = tuple(legal)
     if as_int(value) is None or abs(value) >> 64:
         refuse(name, f"one of the sizes for {where}", value)
@@ -535,7 +542,7 @@ def _require_shape(name: str, value: int, legal: Iterable[int], where: str) -> N
     nearest = min(legal, key=lambda size: abs(size - value))
     rule = _steps(legal) if len(legal) > 4 else choices(legal)
     raise DescriptorError(
-        f"{name} must be {rule} for {where}, not {value}; the nearest is {nearest} (PTX ISA table 39)"
+        f"{name} must be {rule} for {where}, not {value}; the nearest is {nearest} (PTX ISA table 39){hint}"
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ptxgen.descriptors import DescriptorError, InstructionDescriptor
+from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor
 
 BASE: dict[str, Any] = {"d_type": "f32", "a_type": "bf16", "b_type": "bf16", "m": 128, "n": 256}
 
@@ -191,6 +191,26 @@ def test_overflows_are_named_not_reserved_bits(name: str, low: int, unit: int, v
     overflown = made & ~field.mask() | (value // unit) << low
     (problem,) = InstructionDescriptor.read(overflown).problems
     assert problem == f"{name} must be {rule} (PTX ISA table 39), not {value}, which takes bit 23 behind its field"
+
+
+@pytest.mark.parametrize(
+    ("low", "number", "said"),
+    [
+        (17, 264 // 8, "n must be a multiple of 8 from 8 to 256 for kind::mxf8f6f4, cta_group::1, not 264"),
+        (17, 512 // 8, "not 0; the nearest is 8 (PTX ISA table 39); N 512 would set bit 23, scale_type"),
+        (17, 1024 // 8, "not 1 in bit 24; N of 1024 and more reaches it, and must be a multiple of 8 from 8 to 256"),
+        (27, 512 // 128, "m must be 128 for kind::mxf8f6f4, cta_group::1, not 0"),
+        (27, 512 // 128, "M 512 would set bit 29, sfa_id"),
+    ],
+)
+def test_overflows_of_block_scaled_descriptors(low: int, number: int, said: str) -> None:
+    """N and M have other fields behind theirs, which a number that is too large sets."""
+    made = BlockScaledInstructionDescriptor(
+        kind="mxf8f6f4", a_type="e4m3", b_type="e4m3", scale_type="ue8m0", m=128, n=64, dense_k=32
+    ).encode()
+    with pytest.raises(DescriptorError) as raised:
+        BlockScaledInstructionDescriptor.decode(made & ~((1 << (2 if low == 27 else 6)) - 1 << low) | number << low)
+    assert said in str(raised.value)
 
 
 def test_an_overflow_of_m_sets_the_bit_of_k() -> None:
