@@ -24,7 +24,7 @@ class Step:
 
 
 def steps(page: str) -> list[Step]:
-    """The fenced blocks of a page: `console` has `$ commands`, one with a path is that file, `+path` goes on with it."""
+    """The fenced blocks of a page: `console` has `$ commands`, one with a path is that file, `+path` continues it."""
     made: list[Step] = []
     for language, path, text in _BLOCK.findall(page):
         if path:
