@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxgen.device import Device, Extent, Kernel, LaunchReport
+from ptxgen.device import Device, Extent, Kernel, LaunchReport, SharedRegion
 from ptxgen.device.placed import Placed
 from ptxgen.files import similar_file
 
@@ -50,10 +50,12 @@ class Job:
     reason: str = "exact"
     target: str = "sm_100a"
     entry: str | None = None
+    #: Names of the parts of dynamic shared memory, for findings.
+    regions: Sequence[SharedRegion] = ()
 
     def run(self, device: Device) -> JobResult:
         """Launch on a device and compare every element. Raises JobError for names that there are not."""
-        kernel = Kernel.from_ptx(self.ptx, self.entry)
+        kernel = Kernel.from_ptx(self.ptx, self.entry, regions=self.regions)
         arrays: dict[str, Any] = {name: device.array(np.ascontiguousarray(each)) for name, each in self.inputs.items()}
         guarded = {}
         for name, (shape, dtype) in self.outputs.items():

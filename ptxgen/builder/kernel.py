@@ -7,13 +7,17 @@ import os
 import re
 import reprlib
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from ptxgen.builder.blocks import Block
 from ptxgen.builder.buffers import Ring, Tile, require_stages
 from ptxgen.builder.registers import Register, RegisterError, Registers, meant_type
 from ptxgen.builder.structure import Structure
+from ptxgen.builder.templates import prefix_type, registers_in
 from ptxgen.descriptors.smem import SmemDescriptor
-from ptxgen.device import Kernel
+from ptxgen.device import Kernel, SharedRegion
 from ptxgen.instr import address, memory, move
 from ptxgen.instr.model.form import Instruction, InstructionError, errors
 from ptxgen.instr.model.operands import Symbol
@@ -43,7 +47,9 @@ class KernelBuilder(Structure):
         >>> kernel = k.kernel()
 
     Each instruction is checked at once: its operands against the declared registers, and whether the target and the
-    PTX version have it. `threads` becomes `.reqntid`. Raises TargetError for a target or version that does not exist.
+    PTX version have it. `threads` becomes `.reqntid`, `cluster` (CTAs along x, y, z) `.reqnctapercluster`, and
+    `ctas_per_sm` `.minnctapersm`: 1 lets ptxas use all registers. Raises TargetError for a target or version that does
+    not exist.
 
     Instructions carry the Python file and line that appends them (`.file`, `.loc`): findings, traces and SASS listings
     name it. `locations=False` leaves that out.
@@ -56,10 +62,13 @@ class KernelBuilder(Structure):
         *,
         version: str = "8.6",
         threads: int | None = None,
+        cluster: tuple[int, int, int] | None = None,
+        ctas_per_sm: int | None = None,
         locations: bool = True,
     ) -> None:
         super().__init__()
         self.name, self.target, self.version, self.threads = name, target, version, threads
+        self.cluster, self.ctas_per_sm = cluster, ctas_per_sm
         self._locations = locations
         #: Numbers of the `.file` directives, by path.
         self._files: dict[str, int] = {}
@@ -72,12 +81,18 @@ class KernelBuilder(Structure):
         self.registers = Registers()
         self._parameters: list[str] = []
         self._variables: list[str] = []
+        #: Declarations before the entry.
+        self._externals: list[str] = []
+        #: The named parts of dynamic shared memory.
+        self.regions: tuple[SharedRegion, ...] = ()
         self._lines: list[str] = []
 
     # Parameters.
 
     def parameter(self, type: str, name: str) -> str:
-        """Declare a parameter of a type (`u64`, `f32`); its name, as an address of `ld.param`."""
+        """Declare a parameter of a type (`u64`, `f32`, `tensormap`); its name, as an address of `ld.param`."""
+        if type == "tensormap":
+            return self._declare(f".param .align 64 .b8 {name}[{_TENSORMAP_BYTES}]", name, "b8")
         if type not in TYPES:
             raise RegisterError(f"PTX has no parameters of type {type!r}; {meant_type(type)}")
         return self._declare(f".param .{type} {name}", name, type)
@@ -110,7 +125,7 @@ class KernelBuilder(Structure):
 
     def tensormap(self, name: str) -> Register:
         """A parameter that is a tensormap: a register with its generic address."""
-        self._declare(f".param .align 64 .b8 {name}[{_TENSORMAP_BYTES}]", name, "b8")
+        self.parameter("tensormap", name)
         plain, found = self.reg("b64", f"{name}_param"), self.reg("b64", name)
         self(move.mov(plain, name, type="b64"), address.cvta(found, plain, space="param", size="u64"))
         return found
@@ -125,6 +140,20 @@ class KernelBuilder(Structure):
     def regs(self, type: str, count: int, name: str = "r") -> list[Register]:
         """`count` new registers."""
         return [self.reg(type, f"{name}{index}") for index in range(count)]
+
+    def named(self, name: str, value: Register | int | None = None) -> Register:
+        """The register %name that blocks share with their caller, with the type by which it begins.
+
+        p_ predicate, rs_ b16, r_ b32, rd_ b64, rq_ b128, f_ f32, fd_ f64. With a `value` a mov to it is appended.
+        """
+        type = prefix_type("%" + name.removeprefix("%"))
+        if type is None:
+            raise RegisterError(f"{name!r} must begin with its type: p_, rs_, r_, rd_, rq_, f_ or fd_")
+        made = self.registers.fixed(type, name)
+        found = Register(made.name, made.type, self)
+        if value is not None:
+            self(move.mov_pred(found, value) if type == "pred" else move.mov(found, value, type=type))  # type: ignore[arg-type]
+        return found
 
     def special(self, name: str) -> Register:
         """A new register with the value of a special register: `special("tid.x")`. Raises RegisterError."""
@@ -153,6 +182,19 @@ class KernelBuilder(Structure):
         self.registers.define(Symbol(name, "variable", TYPES["b8"], "shared"))
         found = self.reg("b32", name)
         self(move.mov(found, name, type="u32"))
+        return found
+
+    def dynamic_shared(self, regions: Sequence[SharedRegion] = (), *, align: int = 1024) -> Register:
+        """The shared memory whose size the launch gives, as variable `smem`: the register %r_smem with its address.
+
+        `regions` name its parts in findings, such as `SharedMap.named` of a map by ptxgen.gemm. Once for a kernel.
+        """
+        self._require_free("smem")
+        self._externals.append(f".extern .shared .align {align} .b8 smem[];")
+        self.registers.define(Symbol("smem", "variable", TYPES["b8"], "shared"))
+        self.regions = tuple(regions)
+        found = self.named("r_smem")
+        self(move.mov(found, "smem", type="u32"))
         return found
 
     def mbarriers(self, name: str, count: int) -> Register:
@@ -222,6 +264,19 @@ class KernelBuilder(Structure):
             self._locate()
         self._lines += lines.splitlines()
 
+    def block(self, name: str, folder: Path | None = None) -> Block:
+        """The macros of kernels/blocks/NAME.j2 (or of FOLDER/blocks/NAME.j2) as methods that append their PTX.
+
+        Raises BlockError where there is none of that name.
+        """
+        return Block(self, name, folder)
+
+    def lines_of_block(self, lines: list[str]) -> None:
+        """Append the lines of a block, with declarations of registers by the types by which their names begin."""
+        for name in registers_in(lines):
+            self.registers.fixed(prefix_type(name) or "", name)
+        self.text("\n".join(lines))
+
     def label(self, name: str = "label") -> str:
         """A new label, to branch to; `place` puts it somewhere."""
         return self.registers.label(name)
@@ -244,12 +299,17 @@ class KernelBuilder(Structure):
         parameters = ",\n".join(f"{_INDENT}{each}" for each in self._parameters)
         files = [f'.file {number} "{path}"' for path, number in self._files.items()]
         head = [f".version {self.version}", f".target {self.target}", ".address_size 64", *files, ""]
+        head += [*self._externals, ""] if self._externals else []
         opening = f".visible .entry {self.name}(" + (f"\n{parameters}\n)" if parameters else ")")
         bounds = [f".reqntid {self.threads}, 1, 1"] if self.threads is not None else []
+        if self.ctas_per_sm is not None:
+            bounds.append(f".minnctapersm {self.ctas_per_sm}")
+        if self.cluster is not None:
+            bounds += [".explicitcluster", f".reqnctapercluster {', '.join(map(str, self.cluster))}"]
         declared = self.registers.declarations()
         body = [*self._variables, *([declared] if declared else []), *self._lines]
         return "\n".join([*head, opening, *bounds, "{", *body, "}", ""])
 
     def kernel(self) -> Kernel:
         """The kernel, ready to be launched. Raises PtxSyntaxError for lines of `text` that are no PTX."""
-        return Kernel.from_ptx(self.ptx())
+        return Kernel.from_ptx(self.ptx(), regions=self.regions)

@@ -148,6 +148,18 @@ class Registers:
         self._by_type.setdefault(type, []).append(made.name)
         return made
 
+    def fixed(self, type: str, name: str) -> Register:
+        """The register `%name` itself, declared unless it is. Raises RegisterError if it has another type."""
+        _check(type, name)
+        made = Register("%" + name.removeprefix("%"), type)
+        known = self._symbols.get(made.name)
+        if known is None:
+            self.define(made.symbol)
+            self._by_type.setdefault(type, []).append(made.name)
+        elif known.type != made.symbol.type:
+            raise RegisterError(f"{made.name} is declared {known.type}; blocks take it as .{type}")
+        return made
+
     def many(self, type: str, name: str, count: int) -> list[Register]:
         """`count` new registers, `%name0` and so on."""
         return [self.one(type, f"{name}{index}") for index in range(count)]

@@ -122,16 +122,24 @@ class Structure(ABC):
         self(control.bra(begin))
         self.place(end)
 
-    def range(self, start: Register | int, stop: Register | int | None = None, step: int = 1) -> Iterator[Register]:
+    def range(
+        self,
+        start: Register | int,
+        stop: Register | int | None = None,
+        step: int = 1,
+        *,
+        counter: Register | None = None,
+    ) -> Iterator[Register]:
         """`for i in k.range(n):` appends its body once, as a loop over 0 to n - 1; `i` is a register of 32 bits.
 
-        Arguments as Python's range, numbers or registers; signed where `step` is negative. `leave` ends it early.
+        Arguments as Python's range, numbers or registers; signed where `step` is negative. `counter` is a register to
+        use for `i`. `leave` ends it early.
         """
         first, last = (0, start) if stop is None else (start, stop)
         if step == 0:
             raise RegisterError("k.range: the step must not be 0")
         type = "s32" if step < 0 or any(isinstance(each, int) and each < 0 for each in (first, last)) else "u32"
-        counter, done = self.reg("b32", "i"), self.reg("pred", "done")
+        counter, done = counter or self.reg("b32", "i"), self.reg("pred", "done")
         begin, end = self.label("for"), self.label("for_end")
         self(move.mov(counter, first, type="b32" if isinstance(first, Register) else type))
         self.place(begin)

@@ -92,10 +92,10 @@ class Template:
         try:
             text = environment(folders).get_template(self.name).render(registers=_DECLARATIONS, **values)
         except jinja2.TemplateError as error:  # whose own traceback is of Jinja's code alone
-            where = _template_frames(error, folders) or [(self.name, 0)]
+            where = template_frames(error, folders) or [(self.name, 0)]
             raise TemplateError(*where[0], _words(error, folders, values), where[1:]) from None
         except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-            where = _template_frames(error, folders)
+            where = template_frames(error, folders)
             if not where:
                 raise
             words = error.args[0] if isinstance(error, KeyError) and error.args else error  # whose str has quotes
@@ -202,7 +202,7 @@ def _mark(template: str, number: int, *, opens: bool = False) -> str:
     return f"{chr(5) if opens else chr(1)}{template}:{number}{chr(2)}"
 
 
-def _template_frames(error: BaseException, folders: tuple[Path, ...]) -> list[Place]:
+def template_frames(error: BaseException, folders: tuple[Path, ...]) -> list[Place]:
     """The template lines in the traceback, the innermost first."""
     if isinstance(error, jinja2.TemplateSyntaxError):
         return [(str(error.name), error.lineno)]
@@ -248,6 +248,29 @@ def _lines(text: str) -> Iterator[_Line]:
         yield _Line(bare, at, callers)
 
 
+def macro_lines(text: str) -> list[str]:
+    """The lines of what a macro gives, without marks and indented as the body of an entry."""
+    made: list[str] = []
+    depth = 1
+    for line in _lines(text):
+        bare = line.text.strip()
+        depth -= bare.startswith("}")
+        made.append(bare if _is_label(bare) or not bare else "    " * depth + bare)
+        depth += bare.startswith("{") and bare.endswith("{")
+    return made
+
+
+def prefix_type(name: str) -> str | None:
+    """The PTX type of a register by the first part of its name: `%r_lane` is b32; None for other names."""
+    found = _REGISTER.fullmatch(name)
+    return _REGISTERS[found[1]] if found else None
+
+
+def registers_in(lines: Iterable[str]) -> list[str]:
+    """The registers that lines of PTX name and whose names say their types, in order."""
+    return list(dict.fromkeys(found[0] for line in lines for found in _REGISTER.finditer(line.partition("//")[0])))
+
+
 def _finished(text: str, locations: bool) -> Rendered:
     """Without marks, indented, with declarations, `.file` and `.loc`."""
     kept = list(_lines(text))
@@ -287,13 +310,12 @@ def _is_label(line: str) -> bool:
 
 def declarations(lines: Any) -> list[str]:
     """The `.reg` lines of all registers that lines of PTX name, one type after the other."""
-    by_type: dict[str, dict[str, None]] = {name: {} for name in _REGISTERS}
-    for line in lines:
-        for found in _REGISTER.finditer(line.partition("//")[0]):
-            by_type[found[1]][found[0]] = None
+    by_type: dict[str, list[str]] = {type: [] for type in _REGISTERS.values()}
+    for name in registers_in(lines):
+        by_type[prefix_type(name) or ""].append(name)
     made = []
-    for prefix, names in by_type.items():
-        start = f"    .reg .{_REGISTERS[prefix]:<5}"
+    for type, names in by_type.items():
+        start = f"    .reg .{type:<5}"
         line = start
         for index, name in enumerate(names):
             end = ";" if index == len(names) - 1 else ","

@@ -1,24 +1,38 @@
 """GEMM kernels: configs, plans made of concepts, and the ladders of rungs that name them.
 
 `find(name).plan(**options)` plans a kernel, `best(m, n, k)` the one that should be fastest for a problem; `run_gemm` of
-`ptxgen.gemm.job` runs a plan and compares.
+`ptxgen.gemm.job` runs a plan and compares. The concepts (`Operand`, `Pipeline`, `Accumulator`, `TileScheduler`,
+`Epilogue`) are values that blocks of templates spell in PTX: in the packaged kernels, and by `KernelBuilder.block` in
+builders.
 """
 
+from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.config import GemmConfig, parse_options
 from ptxgen.gemm.dispatch import best
+from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.ladder import KernelEntry, find, kernels
+from ptxgen.gemm.operand import Operand
+from ptxgen.gemm.pipeline import Pipeline
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
-from ptxgen.gemm.shared_map import SharedMap
+from ptxgen.gemm.shared_map import SharedMap, Wanted
+from ptxgen.gemm.tile_scheduler import TileScheduler
 
 __all__ = [
+    "Accumulator",
+    "Epilogue",
     "GemmConfig",
     "GemmPlan",
     "GemmProblem",
     "KernelEntry",
+    "Operand",
+    "Pipeline",
     "PlanError",
+    "RegisterAccumulator",
     "SharedMap",
+    "TileScheduler",
+    "Wanted",
     "best",
     "find",
     "kernels",

@@ -21,6 +21,8 @@ SCALE_COLUMNS = 32
 _BATCH = 32
 #: The same of a C of less than 32 bits.
 _NARROW_PART = 64
+#: C is the product alone.
+_NO_COMBINATION = LinearCombination()
 
 
 @dataclass(frozen=True)
@@ -60,19 +62,22 @@ class Epilogue:
         accumulator: Accumulator | RegisterAccumulator,
         c_type: str,
         *,
-        c_major: str,
-        tma: bool,
-        tmem_load: str,
-        chunk: int,
-        buffers: int,
-        combination: LinearCombination,
-        batched: bool,
-        warps: int,
+        c_major: str = "n",
+        tma: bool = False,
+        tmem_load: str = "32x32b",
+        chunk: int = 256,
+        buffers: int = 1,
+        combination: LinearCombination = _NO_COMBINATION,
+        batched: bool = False,
+        warps: int = 4,
         overlap: int = 0,
         store_bytes: int = 16,
         cache: str = "",
     ) -> Epilogue:
-        """Raises PlanError for a C that cannot go through stmatrix, where there is no other way."""
+        """The epilogue of an accumulator: by `warps` warps, and with `tma` in chunks of at most `chunk` columns.
+
+        Raises PlanError for a C that cannot go through stmatrix, where there is no other way.
+        """
         if c_type in QUANTIZED_OUTPUTS and (tma or accumulator.n % SCALE_COLUMNS):
             raise PlanError(
                 f"C of {c_type} has a scale for every {SCALE_COLUMNS} columns: the epilogue must be direct, and the N "

@@ -29,8 +29,8 @@ class TileScheduler:
     kind: str
     rows: int
     columns: int
-    cluster: tuple[int, int]
-    panel: int
+    cluster: tuple[int, int] = (1, 1)
+    panel: int = 0
     slots: int = 0
     batched: bool = False
     order: str = "panels"
