@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_VARIES = re.compile(r"\b[0-9.]+(?= ?m?s\b)|(?<=\bline )\d+|(?<=\.j2:)\d+|(?<=\.py:)\d+|0x[0-9a-f]+")
+_VARIES = re.compile(
+    r"\b[0-9.]+(?= ?m?s\b)|(?<=\bline )\d+|(?<=\blines )\d[\d, -]*|(?<=\.j2:)\d+|(?<=\.py:)\d+|(?<=\.ptx:)\d+"
+    r"|^>? *\d+(?= │)|^\d+(?=:)|0x[0-9a-f]+|\b\d+ lines, \d+ bytes"
+)
 _ELISION = "..."
 
 
@@ -55,7 +58,7 @@ def follow(page: str, folder: Path, run: Callable[[str, Path], str]) -> int:
 
 
 def agrees(shown: tuple[str, ...], printed: list[str]) -> bool:
-    """Whether lines are those shown, where `...` stands for any number of lines; times, addresses and lines differ."""
+    """Whether lines are those shown: `...` is any number of lines; times, addresses, lines and sizes may differ."""
     pattern = ""
     for line in shown:
         pattern += r"(?:.*\n)*?" if line == _ELISION else re.escape(_plain(line)) + r"\n"

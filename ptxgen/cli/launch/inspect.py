@@ -241,7 +241,7 @@ class Inspection:
 
 
 def _is_place(wanted: str, place: str) -> bool:
-    """Whether a source line (`mma.j2:20`, `norm.cu:12:5`) is the one that is meant, in whatever folder."""
+    """Whether a source line (`mma.j2:21`, `norm.cu:12:5`) is the one that is meant, in whatever folder."""
     return f"/{wanted.rsplit('/', 1)[-1]}:" in f"/{place}:"
 
 
