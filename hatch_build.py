@@ -1,4 +1,4 @@
-"""The wheel's build: on Linux it carries the stand-in driver of `ptxgen exec`, compiled, and names its platform."""
+"""The wheel's build: on Linux it carries the stand-in driver of `ptxgen exec` and the emulator's machine code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CustomBuildHook(BuildHookInterface):
-    """Compiles ptxgen/driver/native into the wheel; without a compiler the wheel is pure, and `exec` needs one."""
+    """Compiles what is in C into the wheel, which names its platform; without a compiler the wheel is pure.
+
+    `exec` needs a compiler then, and the emulator executes everything by NumPy.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         platform = sysconfig.get_platform()
@@ -30,16 +33,22 @@ class CustomBuildHook(BuildHookInterface):
             self.app.display_warning(f"the wheel has no stand-in driver: {error}")
             return
         build_data["force_include"][str(folder)] = "ptxgen/driver/prebuilt"
+        lanes = Path(self.directory, "native")
+        shutil.rmtree(lanes, ignore_errors=True)
+        lanes.mkdir()
+        if _load(Path(self.root, "ptxgen/emulator/native/build.py")).compile_into(lanes):
+            build_data["force_include"][str(lanes)] = "ptxgen/emulator/native/prebuilt"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_platform_tag(folder, platform)}"
+        build_data["tag"] = f"py3-none-{_platform_tag([*folder.iterdir(), *lanes.iterdir()], platform)}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        shutil.rmtree(Path(self.directory, "driver"), ignore_errors=True)
+        for folder in ("driver", "native"):
+            shutil.rmtree(Path(self.directory, folder), ignore_errors=True)
 
 
 def _load(path: Path) -> ModuleType:
     """A module of the project without the packages that the project needs."""
-    spec = importlib.util.spec_from_file_location("ptxgen_driver_build", path)
+    spec = importlib.util.spec_from_file_location(f"ptxgen_{path.parent.name}_build", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -47,10 +56,10 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
-def _platform_tag(folder: Path, platform: str) -> str:
+def _platform_tag(files: list[Path], platform: str) -> str:
     """`manylinux_2_34_x86_64`: the newest glibc whose symbols are used (PEP 600)."""
     newest = max(
-        (int(found[1]) for file in folder.iterdir() for found in re.finditer(rb"\bGLIBC_2\.(\d+)", file.read_bytes())),
+        (int(found[1]) for file in files for found in re.finditer(rb"\bGLIBC_2\.(\d+)", file.read_bytes())),
         default=17,
     )
     return f"manylinux_2_{newest}_{platform.removeprefix('linux-')}"

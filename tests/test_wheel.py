@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -113,6 +114,8 @@ def test_exec_needs_no_compiler(wheel: Path, scripts: Path, tmp_path: Path) -> N
     code = "from ptxgen.driver import build; print(build.library_folder())"
     folder = Path(run([str(python), "-c", code], tmp_path).strip())
     assert folder.name == "prebuilt"
+    code = "from ptxgen.emulator.native import library; print(library._place(), library.library())"
+    assert re.search(r"prebuilt/ptxgen-lanes-\w+.so <ptxgen", run([str(python), "-c", code], tmp_path))
     assert os.access(folder / "ptxgen-ptxas", os.X_OK)
     cuda = "import ctypes; cuda = ctypes.CDLL('libcuda.so'); n = ctypes.c_int(); "
     call = "assert cuda.cuInit(0) == 0; cuda.cuDeviceGetCount(ctypes.byref(n)); print(n.value, 'device')"

@@ -56,6 +56,10 @@ class Operation:
     names: Names
     #: None if the text is no instruction of the model.
     traits: Traits | None
+    #: None if nothing executes it.
+    instruction: Instruction | None = None
+    #: The instructions of which this one run is made, one after the other; empty for a single one.
+    parts: tuple[Operation, ...] = ()
 
 
 @dataclass(slots=True)
@@ -134,6 +138,17 @@ class _Body:
     registers: list[Register]
 
 
+class NativeBlocks:
+    """What is known of blocks as machine code: how often each has run, and the runs of its instructions."""
+
+    def __init__(self, blocks: int) -> None:
+        self.times = [0] * blocks
+        #: The code of instructions by `id`, None of those that the NumPy code executes.
+        self.codes: dict[int, bytes | None] = {}
+        #: Operations of runs, by the `id` of the first instruction and their number.
+        self.runs: dict[tuple[int, int], Operation] = {}
+
+
 @dataclass(frozen=True)
 class RegisterFlow:
     """What the text says of registers that may be read before they are written, for `checks.uninitialized`.
@@ -191,6 +206,8 @@ class Program:
         #: All operations, in the order of the blocks.
         self.operations = [operation for block in self.blocks for operation in block.operations]
         self.accumulator_copies = self._accumulator_copies()
+        #: What `native.runs` makes of the blocks, by rank.
+        self.native = NativeBlocks(len(self.blocks))
 
     @classmethod
     def of(cls, kernel: Kernel, hardware: Target, *, divided: bool = False) -> Program:
@@ -489,6 +506,7 @@ class Program:
         guard_reads: frozenset[int] = frozenset()
         kind: Literal["plain", "blocking", "terminator"] = "plain"
         run: Callable[..., Any]
+        instruction: Instruction | None = None
         try:
             if statement.guard is not None:
                 name = syntax.Name(statement.guard.register)
@@ -499,6 +517,7 @@ class Program:
             else:
                 kind = line.semantics.kind
                 run = line.semantics.bind(line.instruction, binder, statement)
+                instruction = line.instruction
         except Unmodelled as missing:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
         reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))
@@ -516,7 +535,7 @@ class Program:
             lanes=binder.lanes,
             quarters=binder.quarters,
         )
-        return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names, traits)
+        return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names, traits, instruction)
 
     def _incomplete(self, statement: syntax.Instruction, message: str) -> Callable[[Group], None]:
         def run(group: Group) -> None:

@@ -7,19 +7,32 @@ from dataclasses import replace
 from typing import Any
 
 from ptxgen.emulator.load.program import Block, Operation, Program
+from ptxgen.emulator.native.library import Library, library
+from ptxgen.emulator.native.runs import with_runs
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.warpgroups import is_move
 
 #: Makes of an operation one that is watched.
 Watcher = Callable[[Operation], Operation]
+#: To have a block as machine code takes as long as so many times of it without.
+_SELDOM = 3
 
 
 class Code:
-    """Blocks by rank. Each is watched when it runs first: most of a large program never does."""
+    """Blocks by rank. Each is watched when it runs first: most of a large program never does.
 
-    def __init__(self, program: Program, machine: Machine, watchers: Sequence[Watcher]) -> None:
+    What has run some times, in this launch or earlier ones, does so by machine code (`native`) from then on where there
+    is some, but not where each instruction is an event of its own (`single`).
+    """
+
+    def __init__(
+        self, program: Program, machine: Machine, watchers: Sequence[Watcher], *, single: bool = False
+    ) -> None:
         self._program, self._machine = program, machine
+        self._library = None if single else library()
+        #: Whether a block is as it will stay.
+        self._settled = [self._library is None] * len(program.blocks)
         self._blocks: list[Block | None] = [None] * len(program.blocks)
         self._watchers = [*watchers, *([self._watch_accumulators] if program.accumulators else [])]
 
@@ -27,7 +40,18 @@ class Code:
         found = self._blocks[rank]
         if found is None:
             found = self._blocks[rank] = self._watched(self._program.blocks[rank])
+        if not self._settled[rank] and self._library is not None:
+            times = self._program.native.times
+            times[rank] += 1
+            if times[rank] > _SELDOM:
+                self._settled[rank] = True
+                found = self._blocks[rank] = self._native(rank, found, self._library)
         return found
+
+    def _native(self, rank: int, block: Block, library: Library) -> Block:
+        program = self._program
+        operations = with_runs(block.operations, program.blocks[rank].operations, program.native, library)
+        return replace(block, operations=operations)
 
     def _watched(self, block: Block) -> Block:
         if not self._watchers:

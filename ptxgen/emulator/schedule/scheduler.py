@@ -90,8 +90,8 @@ class Scheduler:
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
         self._patience = _LEAST_PATIENCE if explored else _QUIET_STEPS
         self._look_at, self._give_ups, self.spinning = 0, 0, False
-        self.code = Code(program, machine, watchers)
         self._traced = machine.events.observes("instruction_issued")
+        self.code = Code(program, machine, watchers, single=self._traced)
         self._rounds, self._retries = Repetition(self._state), Repetition(self._state)
         machine.wake, machine.cancel = warps.wake, self._cancel
         self._start(range(clusters.resident))
@@ -334,38 +334,43 @@ class Scheduler:
         first = block.operations[0].statement if block.operations else None
         self._watchdog.step(self.warps.steps, self.finished, self.ctas, first)
         current: Group | None = group
-        for operation in block.operations:
-            self._operation = operation
-            if machine.transfers.loads:
-                self._check_pending(current, operation)
-            if machine.watched and not operation.reads.isdisjoint(machine.watched):
-                machine.events.registers_read(current.indices, operation.reads & machine.watched)
-            self.instructions += current.size
-            acting = current
-            if operation.guard is not None:
-                acting = current.narrowed(current.full(operation.guard(current)))
-            if self._traced:
-                self._emit_issue(current, acting, operation)
-            if operation.kind == "terminator":
-                self._end(current, acting, operation, block)
-                machine.timeline.advance(1)
-                return
-            if acting is None:
+        for whole in block.operations:
+            if whole.parts and not machine.transfers.loads and not machine.watched:
+                self.instructions += current.size * len(whole.parts)
+                whole.run(current)
                 continue
-            self._group = acting
-            if operation.kind == "plain":
-                operation.run(acting)
-                continue
-            key, passing = operation.run(acting, self)
-            if passing is None:
-                continue
-            stopped = acting.narrowed(~passing)
-            if stopped is not None:
-                self.warps.hold(stopped, key, operation)
-                current = current.without(stopped)
-                if current is None:
+            for operation in whole.parts or (whole,):
+                self._operation = operation
+                if machine.transfers.loads:
+                    self._check_pending(current, operation)
+                if machine.watched and not operation.reads.isdisjoint(machine.watched):
+                    machine.events.registers_read(current.indices, operation.reads & machine.watched)
+                self.instructions += current.size
+                acting = current
+                if operation.guard is not None:
+                    acting = current.narrowed(current.full(operation.guard(current)))
+                if self._traced:
+                    self._emit_issue(current, acting, operation)
+                if operation.kind == "terminator":
+                    self._end(current, acting, operation, block)
                     machine.timeline.advance(1)
                     return
+                if acting is None:
+                    continue
+                self._group = acting
+                if operation.kind == "plain":
+                    operation.run(acting)
+                    continue
+                key, passing = operation.run(acting, self)
+                if passing is None:
+                    continue
+                stopped = acting.narrowed(~passing)
+                if stopped is not None:
+                    self.warps.hold(stopped, key, operation)
+                    current = current.without(stopped)
+                    if current is None:
+                        machine.timeline.advance(1)
+                        return
         if block.following == EXITED:
             self.exit(current)
         elif block.following == RETURNED:

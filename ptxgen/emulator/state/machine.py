@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -17,6 +18,7 @@ from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.engines.cp_async import WarpCopies
 from ptxgen.emulator.engines.timeline import Action, Timeline
 from ptxgen.emulator.engines.work import LANE_MASKS, WARP, AsyncWork
+from ptxgen.emulator.load.registers import UNSIGNED, Register
 from ptxgen.emulator.load.shared_names import SharedNames
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
 from ptxgen.emulator.memory.bank import Bank
@@ -145,14 +147,46 @@ class Machine:
         self.special = special_registers(
             shape, self.clusters, self.cta, self.shared.size, config.workspace, config.multiprocessors, timeline
         )
-        for register in config.registers:
-            shape_of = (self.warps, 32, 2) if register.bits == 128 else (self.warps, 32)
-            self.add_register(np.zeros(shape_of, register.dtype))
+        #: The registers of each width together, and which of `registers` they are.
+        self._pooled = range(len(self.registers), len(self.registers) + len(config.registers))
+        self._pools = self._allocate(config.registers)
         #: Registers as other types of their width, by the number of the view.
         self.views = [self.registers[index].view(dtype) for index, dtype in config.views]
         #: What lies where in the shared memory of a CTA.
         self.shared_names = SharedNames(config.variables, config.regions, self.shared.size)
         findings.names = self.names = Names(self.clusters, self.cta, self.shared_names, memory)
+
+    def _allocate(self, registers: Sequence[Register]) -> list[tuple[NDArray[np.uint8], int]]:
+        """Make the program's registers: those of a width are one array. Its bytes, and what each is at first."""
+        numbers: dict[int, list[int]] = {}
+        for number, register in enumerate(registers):
+            numbers.setdefault(register.bits, []).append(number)
+        first, pools = len(self.registers), list[tuple[NDArray[np.uint8], int]]()
+        self.registers += [self.carry] * len(registers)
+        for bits, chosen in numbers.items():
+            shape = (len(chosen), self.warps, 32, 2) if bits == 128 else (len(chosen), self.warps, 32)
+            pool = np.empty(shape, UNSIGNED[bits])
+            bytes = pool.view(np.uint8).reshape(len(chosen), self.warps, -1)
+            pools.append((bytes, 0 if bits == 1 else POISON_BYTE))
+            bytes[:] = pools[-1][1]
+            for place, number in enumerate(chosen):
+                self.registers[first + number] = pool[place]
+        if self.perturbation is not None:
+            self._perturb(slice(None))
+        return pools
+
+    def _perturb(self, warps: slice | NDArray[np.int64]) -> None:
+        """What a rerun puts into uninitialized registers of these warps."""
+        assert self.perturbation is not None
+        for number in self._pooled:
+            if number in self.perturbation.sources:
+                self._empty(number, warps)
+
+    @cached_property
+    def register_addresses(self) -> int:
+        """The address of an array of the addresses of all registers so far, for machine code."""
+        self._addresses = np.array([each.__array_interface__["data"][0] for each in self.registers], np.uint64)
+        return self._addresses.__array_interface__["data"][0]
 
     def add_register(self, register: NDArray[Any]) -> None:
         """Another register of the program, (warps, 32) or more, uninitialized."""
@@ -214,8 +248,13 @@ class Machine:
 
     def _clear(self, slots: NDArray[np.int64], warps: NDArray[np.int64]) -> None:
         """Clear what earlier CTAs left in these slots, whose warps are `warps`."""
+        for pool, initial in self._pools:
+            pool[:, warps] = initial
+        if self.perturbation is not None:
+            self._perturb(warps)
         for index in range(len(self.registers)):
-            self._empty(index, warps)
+            if index not in self._pooled:
+                self._empty(index, warps)
         for table in (
             self.transfers.loads,
             self.transfers.stores,

@@ -1,0 +1,121 @@
+"""The compiled library: that of the wheel, or one that is compiled at first use, in a checkout for that alone.
+
+Nobody waits for the compiler: a launch that finds no library starts one (`python -m ptxgen.emulator.native.library`),
+and runs without. `PTXGEN_NATIVE=0` in the environment does without the library, `PTXGEN_NATIVE=wait` waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from ptxgen.emulator.native.build import PREBUILT, SOURCES, compile_into, compiler, name
+from ptxgen.toolchain.cache import cache_folder
+
+#: Seconds after which another process that compiles counts as gone.
+_STALE = 300
+
+
+class Library:
+    """The functions of the library: `numbers` of operations by name, and `run`, whose pointers are integers."""
+
+    def __init__(self, path: Path) -> None:
+        loaded = ctypes.CDLL(str(path))
+        if not loaded.ptxgen_supported():
+            raise OSError("this processor lacks what the library is compiled for")
+        loaded.ptxgen_operation.restype = ctypes.c_char_p
+        loaded.ptxgen_operation.argtypes = [ctypes.c_int32]
+        names: list[bytes] = []
+        while (found := loaded.ptxgen_operation(len(names))) is not None:
+            names.append(found)
+        self.numbers: Mapping[str, int] = {each.decode(): number for number, each in enumerate(names)}
+        self.run = loaded.ptxgen_run
+        self.run.restype = None
+        pointer, count = ctypes.c_void_p, ctypes.c_int64
+        self.run.argtypes = [pointer, count, pointer, pointer, count, pointer]
+
+
+def library() -> Library | None:
+    """The library; None without one, or as long as it is being compiled."""
+    wanted = os.environ.get("PTXGEN_NATIVE", "")
+    if wanted == "0":
+        return None
+    place = _place()
+    if place is None:
+        return None
+    if not place.is_file():
+        _compile_aside(wanted == "wait")
+    return _loaded(place) if place.is_file() else None
+
+
+@cache
+def _place() -> Path | None:
+    """Where the library is, or will be; None where nothing can be kept."""
+    checkout = (SOURCES.parents[2] / "hatch_build.py").is_file() and os.access(SOURCES, os.W_OK)
+    if checkout or (PREBUILT / name()).is_file():
+        return PREBUILT / name()
+    folder = cache_folder()
+    return folder / "native" / name() if folder is not None else None
+
+
+@cache
+def _loaded(path: Path) -> Library | None:
+    try:
+        return Library(path)
+    except (OSError, AttributeError):  # another platform's, or an older processor
+        return None
+
+
+@cache
+def _compile_aside(wait: bool) -> None:
+    """Have another process compile the library, once, unless that has failed before."""
+    place = _place()
+    if place is None or compiler() is None or _failed(place).exists():
+        return
+    quiet = subprocess.DEVNULL
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(place.parent, os.W_OK):
+            return
+        command = [sys.executable, "-m", __name__]
+        made = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        if wait:
+            made.wait()
+
+
+def _failed(place: Path) -> Path:
+    """What tells that the compiler has refused these sources."""
+    return place.with_suffix(".failed")
+
+
+def main() -> None:
+    """Compile the library where it belongs, unless another process does."""
+    place = _place()
+    if place is None or place.is_file():
+        return
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        lock = place.with_suffix(".lock")
+        if lock.exists() and lock.stat().st_mtime + _STALE < time.time():
+            lock.unlink()
+        with lock.open("x"):
+            try:
+                with tempfile.TemporaryDirectory(dir=place.parent) as temporary:
+                    if compile_into(Path(temporary)):
+                        Path(temporary, place.name).replace(place)
+                    else:
+                        _failed(place).touch()
+            finally:
+                lock.unlink()
+
+
+if __name__ == "__main__":
+    main()
