@@ -25,6 +25,7 @@ from ptxgen.emulator.memory.global_memory import (
 )
 from ptxgen.emulator.memory.located import Bytes, MemoryAccess
 from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.native.library import chosen, pointer_to
 from ptxgen.emulator.state.group import Group
 
 #: Where state spaces lie in the generic address space. Global addresses are generic addresses.
@@ -126,14 +127,26 @@ def load_words(
     access = MemoryAccess(g.indices, g.mask, space, places, total, statement, order)
     if measured:
         machine.events.memory_requested(access)
-    words, index = data.view(dtype), offsets // size
-    values = [words[index + i] for i in range(count)]
+    values = _gathered(data, offsets, dtype, count)
     if order is not None:
         machine.effects += machine.strong_loads.replace(access, values)
     elif machine.perturbation is not None:
         machine.perturbation.loaded(access, values)
     machine.events.memory_loads(access)
     return values
+
+
+def _gathered(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], dtype: np.dtype[Any], count: int
+) -> list[NDArray[Any]]:
+    """`count` neighboring values of a type at each of some offsets in memory."""
+    library, size = chosen(), dtype.itemsize
+    if library is None or not offsets.flags.c_contiguous:
+        words, index = data.view(dtype), offsets // size
+        return [words[index + i] for i in range(count)]
+    values = np.empty((count, *offsets.shape), dtype)
+    library.gather(pointer_to(data), pointer_to(offsets), offsets.size, size, count, pointer_to(values))
+    return list(values)
 
 
 def store_words(

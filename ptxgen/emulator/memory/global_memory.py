@@ -12,6 +12,7 @@ from ptxgen.device.launch import LaunchError
 from ptxgen.emulator.checks.registry.calls import BAD_FREE
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault, first
+from ptxgen.emulator.native.library import Library, chosen, pointer_to
 from ptxgen.limits import EMULATED_MEMORY
 
 #: Bytes of a tensormap.
@@ -194,6 +195,9 @@ class GlobalMemory:
 
         Raises MemoryFault where an access is misaligned or touches bytes of no array.
         """
+        library = chosen()
+        if library is not None and (found := self._offsets(library, addresses, size, mask)) is not None:
+            return found
         offsets = (addresses - np.uint64(HEAP_BASE)).view(np.int64)
         if mask is not None:
             offsets = np.where(mask, offsets, 0)
@@ -225,6 +229,25 @@ class GlobalMemory:
                 OUT_OF_BOUNDS, f"{what} of {size} bytes at {at:#x}, outside every array", place, rule=self.describe(at)
             )
         return offsets
+
+    def _offsets(
+        self, library: Library, addresses: NDArray[np.uint64], size: int, mask: NDArray[np.bool_] | None
+    ) -> NDArray[np.int64] | None:
+        """The same by machine code; None where there is something to raise."""
+        given = np.ascontiguousarray(addresses)
+        lanes = None if mask is None else np.ascontiguousarray(mask)
+        made = np.empty(given.shape, np.int64)
+        bad = library.offsets(
+            pointer_to(given),
+            None if lanes is None else pointer_to(lanes),
+            given.size,
+            HEAP_BASE,
+            len(self.data),
+            size,
+            pointer_to(self.kind),
+            pointer_to(made),
+        )
+        return None if bad else made
 
     def require_mapped(self, offsets: NDArray[np.int64], what: str) -> None:
         """Raise MemoryFault unless every heap offset is inside an array."""

@@ -16,6 +16,9 @@ import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from ptxgen.emulator.native.build import PREBUILT, SOURCES, compile_into, compiler, name
 from ptxgen.toolchain.cache import cache_folder
@@ -25,7 +28,7 @@ _STALE = 300
 
 
 class Library:
-    """The functions of the library: `numbers` of operations by name, and `run`, whose pointers are integers."""
+    """The functions of the library, whose pointers are integers (`pointer_to`), and `numbers` of operations by name."""
 
     def __init__(self, path: Path) -> None:
         loaded = ctypes.CDLL(str(path))
@@ -41,10 +44,43 @@ class Library:
         self.run.restype = None
         pointer, count = ctypes.c_void_p, ctypes.c_int64
         self.run.argtypes = [pointer, count, pointer, pointer, count, pointer]
+        self.offsets = loaded.ptxgen_offsets
+        self.offsets.argtypes = [pointer, pointer, count, ctypes.c_uint64, count, count, pointer, pointer]
+        self.gather = loaded.ptxgen_gather
+        self.gather.restype = None
+        self.gather.argtypes = [pointer, pointer, count, count, count, pointer]
+        self.shadow_at = loaded.ptxgen_shadow_at
+        self.shadow_at.argtypes = [pointer, pointer, count, count, pointer]
+        self.shadow_put = loaded.ptxgen_shadow_put
+        self.shadow_put.restype = None
+        self.shadow_put.argtypes = [pointer, pointer, pointer, count, count]
+        self.shadow_keep = loaded.ptxgen_shadow_keep
+        self.shadow_keep.argtypes = [pointer, pointer, pointer, pointer, count, count]
+
+
+class _Chosen:
+    """What `library` has found last."""
+
+    library: Library | None = None
+
+
+def chosen() -> Library | None:
+    """The library that the present launch has found; None if it does without."""
+    return _Chosen.library
+
+
+def pointer_to(array: NDArray[Any]) -> int:
+    """Where an array begins."""
+    return array.__array_interface__["data"][0]
 
 
 def library() -> Library | None:
     """The library; None without one, or as long as it is being compiled."""
+    _Chosen.library = _found()
+    return _Chosen.library
+
+
+def _found() -> Library | None:
     wanted = os.environ.get("PTXGEN_NATIVE", "")
     if wanted == "0":
         return None

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxgen.emulator.load.program import NativeBlocks, Operation
 from ptxgen.emulator.native.encode import encode
-from ptxgen.emulator.native.library import Library
+from ptxgen.emulator.native.library import Library, pointer_to
 from ptxgen.emulator.state.group import Group
 
 
@@ -66,7 +64,7 @@ def _joined(run: Sequence[Operation], blocks: NativeBlocks, library: Library) ->
 def _execution(codes: bytes, length: int, library: Library) -> Callable[[Group], None]:
     """What executes a run for all warps of a group."""
     held = np.frombuffer(codes, np.uint8)
-    code, execute = _address(held), library.run
+    code, execute = pointer_to(held), library.run
 
     def run(g: Group, held: object = held) -> None:
         machine, mask, warps = g.machine, g.mask, g.warps
@@ -75,13 +73,9 @@ def _execution(codes: bytes, length: int, library: Library) -> Callable[[Group],
             code,
             length,
             machine.register_addresses,
-            None if isinstance(warps, slice) else _address(warps),
+            None if isinstance(warps, slice) else pointer_to(warps),
             g.size,
-            None if lanes is None else _address(lanes),
+            None if lanes is None else pointer_to(lanes),
         )
 
     return run
-
-
-def _address(array: NDArray[Any]) -> int:
-    return array.__array_interface__["data"][0]

@@ -27,7 +27,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.lanes import LaneOrder
-from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries, ShadowMemory
+from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries
 from ptxgen.emulator.checks.order.mbarrier_scope import report_narrow
 from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.vector_clock import PENDING
@@ -258,7 +258,7 @@ class GlobalAccesses(Observer):
         """Loads replace those that happen before them; others stay as earlier ones."""
         reader, earlier = self._events.reader, self._events.earlier
         before = reader.at(offsets, size) if reader.used else None
-        ascending = self._keep(reader, offsets, mask, size, entries)
+        ascending = reader.keep_first(offsets, mask, size, entries)
         if before is not None and np.count_nonzero(before):
             unordered = self._unordered(before >> SHIFT, warps, mask)
             if unordered is not None:
@@ -284,7 +284,7 @@ class GlobalAccesses(Observer):
     ) -> None:
         """Where several lanes of a warp store to the same bytes, at once or the same value again, no lane is kept."""
         writer = self._events.writer
-        ascending = self._keep(writer, offsets, mask, size, entries)
+        ascending = writer.keep_first(offsets, mask, size, entries)
         if not ascending:
             after = writer.at(offsets, size)
             overlapping = after != entries[..., None]
@@ -306,12 +306,6 @@ class GlobalAccesses(Observer):
         if np.count_nonzero(chosen):
             nobody = np.broadcast_to(entries[..., None] | NOBODY, chosen.shape)
             self._events.writer.keep_some(offsets, size, nobody, chosen)
-
-    def _keep(self, places: ShadowMemory, offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries) -> bool:
-        """Keep entries, (warps, 32): of those that overlap the first stays. Whether none can, as they ascend."""
-        at, given = (offsets.ravel(), entries.ravel()) if mask is None else (offsets[mask], entries[mask])
-        places.keep(at[::-1], size, given[::-1])
-        return not np.count_nonzero(at[1:] <= at[:-1])
 
     def _loaded_alike(self, loads: Events, warps: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these loads, (warps, 32, places), are by a warp of the same CTA as the one that updates memory now,

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.native.library import chosen, pointer_to
+
 Entries = NDArray[np.int32]
 HALF, WORD, GRANULE = 2, 4, 16
 #: The low bits of an entry have the lane, the others the event.
@@ -40,15 +42,20 @@ class ShadowMemory:
         """The entries of the bytes that accesses of `size` bytes touch: the shape of `offsets`, and a last axis, of
         length 1 where each access has one entry.
         """
-        if size < WORD:
+        library = chosen()
+        if size >= WORD and library is not None and offsets.flags.c_contiguous:
+            found = np.empty((*offsets.shape, 1), np.int32)
+            if (
+                library.shadow_at(
+                    pointer_to(self._halves), pointer_to(offsets), offsets.size, size // WORD, pointer_to(found)
+                )
+                > 1
+            ):
+                found = self._each(offsets, size)
+        elif size < WORD:
             found = self._halves[offsets // HALF][..., None]
         else:
-            words = (offsets >> 2)[..., None]
-            if size > WORD:
-                words = words + np.arange(size // WORD)
-            pairs = self._halves.view(np.int64)[words]
-            first = pairs[..., :1].astype(np.int32)
-            found = pairs.view(np.int32) if np.count_nonzero(pairs != first * _BOTH) else first
+            found = self._each(offsets, size)
         if self._bytes is None:
             return found
         single = self._bytes[offsets[..., None] + np.arange(size)]
@@ -56,6 +63,38 @@ class ShadowMemory:
             return found
         each = np.broadcast_to(found, (*offsets.shape, max(size // HALF, 1)))
         return np.concatenate([each, single], axis=-1)
+
+    def _each(self, offsets: NDArray[np.int64], size: int) -> Entries:
+        """As `at`, of whole words."""
+        words = (offsets >> 2)[..., None]
+        if size > WORD:
+            words = words + np.arange(size // WORD)
+        pairs = self._halves.view(np.int64)[words]
+        first = pairs[..., :1].astype(np.int32)
+        return pairs.view(np.int32) if np.count_nonzero(pairs != first * _BOTH) else first
+
+    def keep_first(
+        self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, size: int, entries: Entries
+    ) -> bool:
+        """Put entries of lanes, (warps, 32): of those that overlap the first stays. Whether none do, as they ascend."""
+        library = chosen()
+        if size >= WORD and library is not None and self._bytes is None and offsets.flags.c_contiguous:
+            lanes = None if mask is None else np.ascontiguousarray(mask)
+            given = np.ascontiguousarray(entries, np.int32)
+            self.used = True
+            return bool(
+                library.shadow_keep(
+                    pointer_to(self._halves),
+                    pointer_to(offsets),
+                    None if lanes is None else pointer_to(lanes),
+                    pointer_to(given),
+                    offsets.size,
+                    size // WORD,
+                )
+            )
+        at, given = (offsets.ravel(), entries.ravel()) if mask is None else (offsets[mask], entries[mask])
+        self.keep(at[::-1], size, given[::-1])
+        return not np.count_nonzero(at[1:] <= at[:-1])
 
     def keep(self, offsets: NDArray[np.int64], size: int, entries: Entries) -> None:
         """Put entries, one for each access of `size` bytes, instead of those that were there: the last one stays."""
@@ -69,6 +108,11 @@ class ShadowMemory:
             self._bytes[offsets[:, None] + np.arange(size)] = 0
         if size == HALF:
             self._halves[offsets // HALF] = entries
+            return
+        library = chosen()
+        if library is not None:
+            at, kept = np.ascontiguousarray(offsets), np.ascontiguousarray(entries, np.int32)
+            library.shadow_put(pointer_to(self._halves), pointer_to(at), pointer_to(kept), len(at), size // WORD)
             return
         words, pairs = self._halves.view(np.int64), entries * _BOTH
         if size == WORD:

@@ -1,0 +1,130 @@
+"""Machine code accesses memory and its shadow as the NumPy code does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.global_memory.shadow import ShadowMemory
+from ptxgen.emulator.memory import GlobalMemory, MemoryFault
+from ptxgen.emulator.memory.access import _gathered
+from ptxgen.emulator.native import library as native
+from ptxgen.emulator.native.library import Library, library, main
+
+BYTES = 4096
+Lanes = NDArray[np.int64]
+
+
+@pytest.fixture(scope="module")
+def found() -> Library:
+    main()
+    made = library()
+    if made is None:
+        pytest.skip("no library of machine code here")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    before = native._Chosen.library
+    yield
+    native._Chosen.library = before
+
+
+def both(found: Library, call: Any) -> tuple[Any, Any]:
+    """What a call gives by the NumPy code, and by machine code."""
+    native._Chosen.library = None
+    wanted = call(0)
+    native._Chosen.library = found
+    return wanted, call(1)
+
+
+def lanes(random: np.random.Generator, size: int) -> tuple[Lanes, NDArray[np.bool_] | None]:
+    """Offsets of accesses of one to three warps, in a row, with gaps, at random or all the same; some masked."""
+    warps = int(random.integers(1, 4))
+    places = np.arange(warps * 32).reshape(warps, 32)
+    kind = random.integers(0, 4)
+    if kind == 1:
+        places = places * 2
+    elif kind == 2:
+        places = random.integers(0, BYTES // 16, (warps, 32))
+    elif kind == 3:
+        places = places % 5
+    mask = random.integers(0, 3, (warps, 32)) > 0 if random.integers(0, 2) else None
+    offsets = places * size % BYTES
+    return np.ascontiguousarray(offsets if mask is None else np.where(mask, offsets, 0)), mask
+
+
+@pytest.mark.parametrize("single_bytes", [False, True])
+def test_shadow_memory(found: Library, single_bytes: bool) -> None:
+    """Two shadows, one of them by machine code, have the same entries after the same accesses."""
+    random = np.random.default_rng(1)
+    shadows = ShadowMemory(BYTES), ShadowMemory(BYTES)
+    for turn in range(400):
+        size = int(random.choice([1, 2, 4, 8, 16] if single_bytes else [2, 4, 8, 16]))
+        offsets, mask = lanes(random, size)
+        entries = random.integers(1, 1 << 20, offsets.shape).astype(np.int32)
+        if turn % 3 == 0:
+            at, kept = offsets.ravel(), entries.ravel()
+            both(found, lambda which, at=at, size=size, kept=kept: shadows[which].keep(at, size, kept))
+        elif turn % 3 == 1:
+            wanted, got = both(
+                found,
+                lambda which, at=offsets, mask=mask, size=size, kept=entries: shadows[which].keep_first(
+                    at, mask, size, kept
+                ),
+            )
+            assert wanted == got
+        for size in (2, 4, 8, 16) if turn % 8 == 7 else (4, 16):
+            offsets, _ = lanes(random, size)
+            wanted, got = both(found, lambda which, at=offsets, size=size: shadows[which].at(at, size))
+            np.testing.assert_array_equal(wanted, got)
+            assert wanted.dtype == got.dtype
+
+
+def test_gathered_values(found: Library) -> None:
+    random = np.random.default_rng(2)
+    data = random.integers(0, 256, BYTES + 64).astype(np.uint8)
+    for dtype in (np.uint8, np.uint16, np.float16, np.uint32, np.float32, np.int64, np.float64):
+        for count in (1, 2, 4):
+            of = np.dtype(dtype)
+            offsets, _ = lanes(random, of.itemsize * count)
+            wanted, got = both(found, lambda _, at=offsets, of=of, n=count: _gathered(data, at, of, n))
+            for a, b in zip(wanted, got, strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+def test_offsets_and_faults(found: Library) -> None:
+    """The same offsets, or the same fault: misaligned, outside the heap, between arrays, freed."""
+    random, memory = np.random.default_rng(3), GlobalMemory()
+    arrays = [memory.allocate(size) for size in (1000, 256, 4096, 12)]
+    memory.free(arrays[1])
+    outcomes = set[str]()
+    for turn in range(600):
+        size = int(random.choice([1, 2, 4, 8, 16]))
+        offsets, mask = lanes(random, size)
+        addresses = (offsets % (960 if turn % 3 else 4096) + arrays[turn % 4]).view(np.uint64)
+        if turn % 5 == 4:
+            wrong = int(random.choice([1, -(1 << 45), 1 << 40, -8192, 1 << 63]))
+            place = tuple(random.integers(0, extent) for extent in addresses.shape)
+            addresses[place] = (int(addresses[place]) + wrong) % (1 << 64)
+
+        def call(_: int, at: Any = addresses, size: int = size, mask: Any = mask) -> Any:
+            try:
+                return memory.offsets(at, size, mask, "a load")
+            except MemoryFault as fault:
+                return fault.summary, fault.rule, fault.place
+
+        wanted, got = both(found, call)
+        outcomes.add("fault" if isinstance(wanted, tuple) else "offsets")
+        assert type(wanted) is type(got)
+        if isinstance(wanted, tuple):
+            assert wanted == got
+        else:
+            np.testing.assert_array_equal(wanted, got)
+    assert outcomes == {"fault", "offsets"}
