@@ -231,8 +231,9 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
 
 
 def _fit(tokens: Sequence[str]) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
+    """Why forms do not fit is said where none does: to find the nearest modifiers takes long."""
     bound: list[_Bound] = []
-    failed: list[_Failed] = []
+    failed: list[_Failed | tuple[type[Instruction], Sequence[str]]] = []
     forms = [
         (opcode, form) for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, opcode := form.form.opcode.split("."))
     ]
@@ -241,8 +242,7 @@ def _fit(tokens: Sequence[str]) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]
         slots = form.form.slots
         chosen = _fill(rest, slots, form.form.leading)
         if chosen is None:
-            distance, problem = _explain(form, rest)
-            failed.append(_Failed(form, distance, problem))
+            failed.append((form, rest))
             continue
         modifiers = {
             slot.field: slot.tokens[rest[chosen[index]]] if index in chosen else slot.absent
@@ -254,7 +254,9 @@ def _fit(tokens: Sequence[str]) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]
             failed.append(_Failed(form, 0, broken[0]))
         else:
             bound.append(_Bound(form, modifiers))
-    return tuple(bound), tuple(failed)
+    if bound:
+        return tuple(bound), ()
+    return (), tuple(each if isinstance(each, _Failed) else _Failed(each[0], *_explain(*each)) for each in failed)
 
 
 def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[int, int] | None:
