@@ -16,7 +16,11 @@ _FATBINS = (".nv_fatbin", "__nv_relfatbin")
 
 
 class EmbeddedError(ValueError):
-    """A file with machine code and no PTX, or with several; or a damaged one."""
+    """A file with machine code and no PTX, or a damaged one."""
+
+
+class SeveralModulesError(EmbeddedError):
+    """A file with several PTX modules, of which a target chooses none or more than one."""
 
 
 def embedded_ptx(data: bytes, target: str | None = None) -> str:
@@ -35,14 +39,19 @@ def embedded_ptx(data: bytes, target: str | None = None) -> str:
     if not is_fatbin(data):
         raise EmbeddedError("neither an ELF file nor a fatbin")
     try:
-        texts = {f"sm_{each.architecture}": each for each in entries(data) if each.kind == "ptx"}
-        if target is not None and len(texts) > 1:
+        modules = [each for each in entries(data) if each.kind == "ptx"]
+        if not modules:
+            raise EmbeddedError("machine code alone; compile with -gencode code=compute_..")
+        chosen = modules
+        if target is not None and len(modules) > 1:
             number = "".join(filter(str.isdigit, target))
-            texts = {name: each for name, each in texts.items() if name == f"sm_{number}"}
-        if len(texts) != 1:
-            said = ", ".join(texts) or "machine code alone; compile with -gencode code=compute_.."
-            raise EmbeddedError(f"{len(texts) or 'no'} PTX modules: {said}")
-        ((_, entry),) = texts.items()
-        return entry.image().rstrip(b"\0").decode("utf-8", "replace")
+            chosen = [each for each in modules if str(each.architecture) == number]
+        if len(chosen) == 1:
+            return chosen[0].image().rstrip(b"\0").decode("utf-8", "replace")
     except FatbinError as error:
         raise EmbeddedError(str(error)) from None
+    names = [f"sm_{each.architecture}" for each in modules]
+    how = f"of {target} there are {len(chosen)}" if target is not None else "choose one by --target"
+    if len(set(names)) < len(names) and len(chosen) != 0:
+        how = "cuobjdump --extract-ptx all writes each to a file"
+    raise SeveralModulesError(f"{len(modules)} PTX modules ({', '.join(names)}); {how}")

@@ -40,10 +40,12 @@ def read_ptx(path: str, target: str | None = None) -> str:
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}{similar_file(path)}") from None
     if (binary := machine_code(data)) is not None:
-        from ptxgen.sass.embedded import EmbeddedError, embedded_ptx
+        from ptxgen.sass.embedded import EmbeddedError, SeveralModulesError, embedded_ptx
 
         try:
             return embedded_ptx(data, target)
+        except SeveralModulesError as error:
+            raise InputError(f"{path} has {error}") from None
         except EmbeddedError as error:
             raise InputError(
                 f"{path} is {binary}, not PTX text; cuobjdump --dump-ptx {path} prints its PTX, if it has any ({error})"

@@ -139,7 +139,7 @@ def _checked(file: str, options: _Options) -> tuple[Checked, str]:
     from ptxgen.instr.model.check import check as diagnose
     from ptxgen.reports.convert import checked
 
-    text = read_ptx(file)
+    text = read_ptx(file, options.target)
     module = parse_ptx(text, file)
     found = diagnose(module, options.target)
     wanted = options.target or module.target or "any target"

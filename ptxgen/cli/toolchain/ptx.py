@@ -38,7 +38,7 @@ def assemble(
     from ptxgen.toolchain import AssemblerError, ptxas_version
     from ptxgen.toolchain import assemble as run_ptxas
 
-    text = read_ptx(file)
+    text = read_ptx(file, target)
     try:
         made = run_ptxas(text, known_target(target))
     except AssemblerError as error:

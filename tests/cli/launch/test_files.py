@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import ptxgen
 from ptxgen.device.kernel import KernelError
 from ptxgen.files import ptx_of_dump
+from ptxgen.toolchain import find_ptxas
 from tests.support.command_line import Cli
 
 COPY = """.version 9.0
@@ -160,3 +163,49 @@ def test_lists_are_whole_where_the_output_is_no_terminal(cli: Cli) -> None:
         assert outcome.code == 0
         assert " ..." not in outcome.out
         assert " more)" not in outcome.out
+
+
+@pytest.fixture(scope="module")
+def fatbin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What NVIDIA's fatbinary packs: PTX for two architectures, compressed."""
+    folder = tmp_path_factory.mktemp("fatbin")
+    images = []
+    for number in ("90a", "100a"):
+        (folder / f"{number}.ptx").write_text(COPY.replace("sm_90a", f"sm_{number}"))
+        images.append(f"--image3=kind=ptx,sm={number},file={number}.ptx")
+    command = [str(find_ptxas().with_name("fatbinary")), "--create", "all.fatbin", "-64", "--compress-all", *images]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "all.fatbin"
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs an assembler")
+@pytest.mark.parametrize("kind", ["fatbin", "o", "so"])
+def test_fatbins_objects_and_libraries_of_two_targets(cli: Cli, fatbin: Path, tmp_path: Path, kind: str) -> None:
+    """nvcc puts the fatbin into a section of host code: PTX of the target that is asked for, by every command."""
+    path = tmp_path / f"all.{kind}"
+    if kind == "fatbin":
+        path.write_bytes(fatbin.read_bytes())
+    else:
+        source = tmp_path / "all.s"
+        source.write_text(f'.section .nv_fatbin,"a"\n.balign 8\n.incbin "{fatbin}"\n.section .note.GNU-stack,""\n')
+        options = ["-c"] if kind == "o" else ["-shared", "-nostdlib"]
+        subprocess.run(["gcc", *options, str(source), "-o", str(path)], check=True)
+    done = cli("run", path, "--target", "sm_90a", *ARGUMENTS)
+    assert done.code == 0, done.out + done.err
+    assert "emulated sm_90a" in done.out
+    for command in ("check", "assemble"):
+        assert cli(command, path, "--target", "sm_100a").code == 0
+        refused = cli(command, path)
+        assert refused.code == 2
+        assert f"{path} has 2 PTX modules (sm_90, sm_100); choose one by --target" in refused.err
+    assert "2 PTX modules (sm_90, sm_100); of sm_80 there are 0" in cli("check", path, "--target", "sm_80").err
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs an assembler")
+def test_two_modules_of_one_target(cli: Cli, fatbin: Path, tmp_path: Path) -> None:
+    """Two source files in a library: no module is taken for the other."""
+    (tmp_path / "two.s").write_text(f'.section .nv_fatbin,"a"\n.balign 8\n.incbin "{fatbin}"\n.incbin "{fatbin}"\n')
+    subprocess.run(["gcc", "-c", "two.s", "-o", "two.o"], cwd=tmp_path, check=True)
+    refused = cli("run", tmp_path / "two.o", "--target", "sm_90a", *ARGUMENTS)
+    assert refused.code == 2
+    assert "4 PTX modules (sm_90, sm_100, sm_90, sm_100); cuobjdump --extract-ptx all" in refused.err
