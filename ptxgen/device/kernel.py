@@ -89,8 +89,8 @@ class Kernel:
 
         It is the entry's name, or a part of it that no other entry's name contains: mangled names are long. The same
         arguments give the same kernel while it is one of the last, so that nothing is parsed, checked and translated
-        twice. Raises PtxSyntaxError on bad text, KernelError when there is no such entry or no single one, or for the
-        name of a file, TypeError for what is not text.
+        twice. A dump of `cuobjdump --dump-ptx` is taken for its module. Raises PtxSyntaxError on bad text, KernelError
+        when there is no such entry or no single one, or for the name of a file, TypeError for what is not text.
         """
         key = (text, entry, tuple(regions))
         kernel = _RECENT.pop(key, None)
@@ -104,11 +104,16 @@ class Kernel:
 
     @classmethod
     def _parsed(cls, text: str, entry: str | None, regions: Sequence[SharedRegion]) -> Kernel:
-        from ptxgen.syntax import parse
+        from ptxgen.syntax import PtxSyntaxError, parse
 
         if isinstance(text, str) and looks_like_path(text):
             raise KernelError(f"{text!r} looks like a path, not like PTX text; Kernel.from_file reads a file")
-        module = parse(text)
+        try:
+            module = parse(ptx_of_dump(text) if isinstance(text, str) else text)
+        except PtxSyntaxError:
+            raise
+        except ValueError as error:
+            raise KernelError(str(error)) from None
         entries = list(module.entries)
         names = [each.name for each in entries]
         if entry is None:

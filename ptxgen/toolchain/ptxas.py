@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from ptxgen.files import looks_like_path
+from ptxgen.files import looks_like_path, ptx_of_dump
 from ptxgen.toolchain._process import run_tool
 from ptxgen.toolchain.find import find_ptxas
 
@@ -176,11 +176,15 @@ def assemble(
     """Assemble PTX text, or anything whose `str()` is PTX text, to a cubin.
 
     `target` ("sm_100a") defaults to the text's own `.target`; `ptxas` is a path, by default what `find_ptxas`
-    finds; `options` are further ptxas options; `timeout` is in seconds. Raises AssemblerError when ptxas does
-    not make a cubin and ToolNotFoundError when there is no ptxas.
+    finds; `options` are further ptxas options; `timeout` is in seconds. A dump of `cuobjdump --dump-ptx` is taken for
+    its module. Raises AssemblerError when ptxas does not make a cubin and ToolNotFoundError when there is no ptxas.
     """
     text = str(text_or_module)
     program = find_ptxas(ptxas)
+    try:
+        text = ptx_of_dump(text, target)
+    except ValueError as error:
+        raise AssemblerError(target, [AssemblerMessage(None, "fatal", str(error))], text) from error
     wanted = target if target is not None else target_of(text)
     if wanted is None:
         if looks_like_path(text):

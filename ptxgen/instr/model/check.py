@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ptxgen import syntax
 from ptxgen.collection import paused_collection
+from ptxgen.files import ptx_of_dump
 from ptxgen.instr.model.analyze import Analysis
 from ptxgen.instr.model.difference import opcode_problems
 from ptxgen.instr.model.form import Instruction
@@ -102,9 +103,14 @@ def check(
     `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is about what ptxas accepts, but hardly anyone
     means. `analysis` is one of the module that others use too. Of an illegal opcode `differences` says in what it
     differs from the nearest legal one (some 20 ms each); without it, why the form with the nearest modifiers does not
-    fit. Raises PtxSyntaxError on text that does not parse.
+    fit. A dump of `cuobjdump --dump-ptx` is taken for its module. Raises PtxSyntaxError on text that does not parse,
+    ValueError for a dump without PTX, or with several modules.
     """
-    module = text_or_module if isinstance(text_or_module, syntax.Module) else syntax.parse(text_or_module)
+    if isinstance(text_or_module, syntax.Module):
+        module = text_or_module
+    else:
+        is_text = isinstance(text_or_module, str)  # parse says what is wrong with anything else
+        module = syntax.parse(ptx_of_dump(text_or_module, target) if is_text else text_or_module)
     with paused_collection():
         return list(_Checker(module, target, analysis or Analysis(module), differences).run())
 

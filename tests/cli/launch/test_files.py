@@ -109,6 +109,9 @@ def test_dumps_of_cuobjdump(cli: Cli, tmp_path: Path, before: str) -> None:
     assert cli("assemble", file).code == 0
     assert cli("run", file, *ARGUMENTS).code == 0
     assert ptxgen.Kernel.from_file(file).name == "k"
+    text = file.read_text()
+    assert (ptxgen.check(text), ptxgen.Kernel.from_ptx(text).name) == ([], "k")
+    assert ptxgen.assemble(text).data == ptxgen.assemble(COPY).data
     file.write_text(before + COPY.replace("ld.global", "ld.globl"))
     line = before.count("\n") + 15
     assert cli("check", file).out.startswith(f"{file}:{line}:") or f"{file}:{line}:" in cli("check", file).err
@@ -120,6 +123,10 @@ def test_dumps_of_several_modules_or_none(cli: Cli, tmp_path: Path) -> None:
     assert "has 2 PTX modules (sm_90a, sm_80)" in cli("check", file).err
     with pytest.raises(KernelError, match="has 2 PTX modules"):
         ptxgen.Kernel.from_file(file)
+    with pytest.raises(ValueError, match="has 2 PTX modules"):
+        ptxgen.check(file.read_text())
+    with pytest.raises(ptxgen.AssemblerError, match="has 2 PTX modules"):
+        ptxgen.assemble(file.read_text())
     file.write_text(ELF)
     assert "this dump of cuobjdump has no PTX" in cli("check", file).err
     assert ptx_of_dump(COPY) == COPY
