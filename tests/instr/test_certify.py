@@ -56,6 +56,15 @@ def test_each_line_of_a_module_has_its_own_verdict(judge: type) -> None:
     assert [not verdict for verdict in judge(lines, "sm_90a", "8.6")] == [legal for _, legal in MIXED]
 
 
+def test_errors_in_functions_of_ptxas_are_of_one_line() -> None:
+    c = "{%x_b32_0, %x_b32_1, %x_b32_2, %x_b32_3, %x_b32_4, %x_b32_5, %x_b32_6, %x_b32_7}"
+    lines = [
+        f"wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {c}, {{%x_b32_8, %x_b32_9}}, {b}, {c};"
+        for b in ("{%x_b32_10, %x_b32_11}", "{1, %x_b32_11}", "{%x_b32_12, %x_b32_13}")
+    ]
+    assert [not verdict for verdict in judges.ptxas(lines, "sm_90a", "8.6")] == [True, False, True]
+
+
 @pytest.mark.parametrize("judge", [judges.ours, judges.ptxas])
 def test_a_target_that_is_too_new_for_the_version_refuses_all_lines(judge: type) -> None:
     assert all(judge([line for line, _ in MIXED], "sm_90a", "7.0"))
