@@ -34,6 +34,16 @@ REPOSITORIES = {
     "jcuda/jcuda-samples": "3de36547dec6b527d1e49d73b1817efd791b8fb6",
     "packed-and-compressed/ptx-shaders": "d1b8b396ffdea67b0c6d6f34c114ed99330de0bf",
     "xeno-by/libptx": "9e35e4b2805cbf8e23c10b1d161d942e512a2ba1",
+    "BabaYara/dePTX": "1c015f558aed7e05851f8301f87eca76b2a60d76",
+    "JuliaGPU/CUDA.jl": "fd1008df7adde63bd46e078d075e6180c783f9cc",
+    "boopdotpng/cuda-matmuls": "672bc3aa4c41d55af982092cf51ca6bc13819115",
+    "gorgonia/gorgonia": "b5cc2f84ba676d7ebeb671708070f4e43af0bc7e",
+    "makepath/rtxpy": "58475ad3e89f60ce1760a9b2ae3d03389d98e746",
+    "michaelballantyne/nvptx-samples": "26109dc7a487057fe27cdb48803a0f06724e6183",
+    "mumax/3": "4ea68c172eb252bdeb7f8c030b9bd2b47016042d",
+    "navdeepkk/gpu-gemms": "ca036a3f5c30163006ca9b642db77724051775b1",
+    "victoryang00/test_fp8_on_4090": "f383e0f07e04f36bc35dbc6fb49bfc49afe514ee",
+    "xlite-dev/LeetCUDA": "cb6a0497e829741fc5e3ad5e43a5beed0d85edcd",
 }
 #: The oldest target that ptxas 13.5 takes, and the PTX version that introduced it.
 OLDEST, ITS_VERSION = 75, "6.3"
