@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -125,6 +126,8 @@ def _compile_aside(wait: bool) -> None:
         made = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
         if wait:
             made.wait()
+        else:  # somebody must: a process that nobody has waited for is a ResourceWarning when it is forgotten
+            threading.Thread(target=made.wait, daemon=True).start()
 
 
 def _failed(place: Path) -> Path:
