@@ -43,6 +43,8 @@ class RacedReads:
     """The bytes that weak loads share with unordered stores by threads of other warps, by line of the load."""
 
     def __init__(self, flags: WeakFlags) -> None:
+        #: True in a rerun: the launch has been searched for races already.
+        self.is_rerun = False
         self._flags = flags
         self._bytes: dict[int, list[_Kept]] = {}
         self._counts: dict[int, int] = {}

@@ -232,6 +232,8 @@ class SharedRaces:
         loads: bool = False,
     ) -> None:
         """The last `accesses` of other warps to these bytes that are unordered with `observed`."""
+        if self.raced.is_rerun:
+            return
         what = "load" if loads else "store"
         happens_before = self._happens_before
         late = accesses.unordered(slot, warp % happens_before.members, granules, masks, observed.clocks)

@@ -125,7 +125,9 @@ class Rerun:
 
     def _verdict(self, perturbation: Perturbation, *, checks: bool = True) -> Verdict:
         again, done = self._begin(self._before.copy(), perturbation, checks), self._done
-        order = again.machine.events.find(HappensBefore)
+        order, shared = again.machine.events.find(HappensBefore), again.machine.events.find(SharedAccesses)
+        if shared is not None:
+            shared.raced.is_rerun = True
         if perturbation.raced is not None and order is not None:
             perturbation.raced.global_warps, perturbation.raced.members = order.actors, order.members
         if again.run() not in ("ok", "findings"):
