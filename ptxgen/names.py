@@ -18,6 +18,8 @@ _MANGLED = re.compile(r"(?<![\w$.])_(?:Z|R[A-Z])[\w$]{2,}(?:\.[\w$.]*\w)?")
 _PARAMETER, _NUMBERED = re.compile(r"(.*)(_param_\d+)"), re.compile(r"(.*)(\$\d+)")
 #: Namespaces that only tell versions and files apart: those of CUB, Thrust, libcu++ and of internal linkage.
 _VERSIONS = re.compile(r"\b(?:(?:CUB|THRUST)_\d{6}\w*|__\d|_INTERNAL_[0-9a-f]{8}_\w+|_GLOBAL__N__[0-9a-f]{8}_\w+)::")
+#: The end of the name of a variable in a function.
+_LOCAL = re.compile(r"\)(?: const)?(::\w+)$")
 _OPENING, _CLOSING = "<([{", ">)]}"
 
 
@@ -45,7 +47,7 @@ def shown_name(name: str, most: int = SHOWN) -> str:
     parameter = _PARAMETER.fullmatch(name)
     if parameter is not None and _MANGLED.fullmatch(parameter[1]):
         return parameter[2].lstrip("_")
-    full = demangled(name)
+    full = _local(demangled(name))
     if len(full) <= most:
         return full
     full = _VERSIONS.sub("", full)
@@ -56,6 +58,21 @@ def shown_name(name: str, most: int = SHOWN) -> str:
         if len(shorter) <= most:
             return shorter
     return f"{full[: most // 2]} ... {full[-most // 2 :]}"
+
+
+def _local(name: str) -> str:
+    """The name of a variable in a function without what the function takes and returns: `f<1>::tile`."""
+    found = _LOCAL.search(name)
+    if found is None:
+        return name
+    depth, opening = 0, None
+    for at in range(found.start(), -1, -1):
+        depth += (name[at] in ")>") - (name[at] in "(<")
+        if depth == 0 and opening is None:
+            opening = at
+        elif depth == 0 and name[at] == " ":
+            return name[at + 1 : opening] + found[1]
+    return name[:opening] + found[1]
 
 
 def readable(text: str, most: int = SHOWN) -> str:

@@ -67,7 +67,7 @@ def test_names_in_a_text() -> None:
     text = "race: st.shared (line 3) writes _ZZ6kernelPfE4tile[3] (0x410) of _Z6kernelPf; _Z6kernelPf_param_0[5]."
     assert (
         readable(text)
-        == "race: st.shared (line 3) writes kernel(float*)::tile[3] (0x410) of kernel(float*); param_0[5]."
+        == "race: st.shared (line 3) writes kernel::tile[3] (0x410) of kernel(float*); param_0[5]."
     )
     assert readable("a_Zb and x._Z1kPf stay") == "a_Zb and x._Z1kPf stay"
 
@@ -79,7 +79,7 @@ def test_reports_and_errors() -> None:
     report = Emulator("sm_100a").launch(Kernel.from_ptx(text), 1, 64, [])
     assert report.kernel == "_Z6kernelPf"
     assert report.summary().startswith("kernel(float*) on emulated sm_100a: findings")
-    assert "kernel(float*)::tile[0]" in report.findings[0].message
+    assert "overwrites kernel::tile[0]" in report.findings[0].message
     assert "_ZZ6kernel" not in report.findings[0].message
     assert "_ZZ6kernelPfE4tile" in report.findings[0].summary  # data have the names of the text
     assert Kernel.from_ptx(

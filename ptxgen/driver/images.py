@@ -83,7 +83,7 @@ def _of_cubin(image: bytes, folders: Sequence[Path]) -> str | None:
 
 def _kept(names: set[str], folders: Sequence[Path]) -> str | None:
     """The newest PTX in the folders that has a kernel of one of these names."""
-    files = [file for folder in folders for file in folder.rglob("*.ptx")]
+    files = [file for folder in folders for file in folder.glob("*.ptx")]
     for file in sorted(files, key=lambda each: each.stat().st_mtime, reverse=True):
         text = file.read_text(encoding="utf-8", errors="replace").split("\0", 1)[0]
         if names.intersection(entries_of(text)):

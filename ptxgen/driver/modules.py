@@ -16,6 +16,7 @@ from ptxgen.driver import protocol
 from ptxgen.driver.protocol import RefusedError, Status
 from ptxgen.emulator.load.image import Image, Layout
 from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.instr.model.targets import Target
@@ -75,6 +76,10 @@ class Loaded:
             data = self.memory.view(*self._constants).tobytes()
             self._image.constants = Bank(data, "the constant variables")
         return self._image
+
+    def place(self, line: int) -> str:
+        """The author's line of an instruction in a line of the PTX, as far as the module names it."""
+        return SourceLines(self.module).of(line) or f"PTX line {line}"
 
     def variable(self, name: str) -> tuple[int, int]:
         """(address, bytes) of a variable. Raises RefusedError."""

@@ -6,12 +6,14 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from linecache import getline
 from typing import Any, TextIO
 
 from ptxgen.device import Accept, Finding, LaunchReport
 from ptxgen.device.report import shortened
+from ptxgen.device.sources import source_places
 from ptxgen.driver import sites
 from ptxgen.driver.names import demangled, readable, short_name
 from ptxgen.driver.options import Options
@@ -19,10 +21,23 @@ from ptxgen.driver.protocol import LaunchRequest
 
 #: How messages name a line of the PTX, and the line of the program that it comes from.
 _LINE = re.compile(r"\bline (\d+)(?: \(([^()]+:\d+[^()]*)\))?")
+#: Where compilers and libraries have their headers: what is inlined from there is called by the author's line.
+_HEADERS = re.compile(r"/(include|site-packages|dist-packages)/")
 #: Characters of an instruction that are shown under a finding.
 _SHOWN_INSTRUCTION = 120
+#: Strong loads of stale values that are shown for a kernel.
+_SHOWN_STALE = 3
 #: Words before what `ptxgen exec` itself says.
 PREFIX = "ptxgen exec: "
+
+
+@dataclass(frozen=True)
+class StaleSource:
+    """A strong load that found what was there before a strong store, by lines of the source or of the PTX."""
+
+    load: str
+    store: str
+    times: int
 
 
 @dataclass
@@ -48,6 +63,8 @@ class Launched:
     source_files: dict[str, str] = field(default_factory=dict)
     #: What was not checked, or not reported, in words.
     gaps: list[str] = field(default_factory=list)
+    #: Strong loads that have returned what was there before a strong store, and how often.
+    stale: list[StaleSource] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -72,10 +89,19 @@ class Launched:
             "instructions": self.instructions,
             "seconds": round(self.seconds, 6),
             "repeated": self.repeated,
-            "findings": [each.to_json() for each in self.findings],
+            "findings": [self._finding_to_json(each) for each in self.findings],
+            "stale_values": [asdict(each) for each in self.stale],
         }
         if self.message:
             made["message"] = self.message
+        return made
+
+    def _finding_to_json(self, finding: Finding) -> dict[str, Any]:
+        """A finding with the author's line as its source, and as `inlined` all lines where they are more."""
+        made = finding.to_json()
+        made["source"] = authors(finding.source, self.source_files)
+        if made["source"] != finding.source:
+            made["inlined"] = finding.source
         return made
 
 
@@ -121,10 +147,18 @@ class Results:
             self.say(text)
 
     def add(
-        self, request: LaunchRequest, kernel: str, report: LaunchReport, process: int, *, repeated: bool = False
+        self,
+        request: LaunchRequest,
+        kernel: str,
+        report: LaunchReport,
+        process: int,
+        *,
+        repeated: bool = False,
+        line: Callable[[int], str] = str,
     ) -> Launched:
-        """Keep a launch, and print what is new in it."""
+        """Keep a launch, and print what is new in it; `line` names a line of the PTX."""
         made = self._make(request, kernel, report.status, process)
+        made.stale = [StaleSource(line(each.line), line(each.store_line), each.times) for each in report.stale_values]
         made.findings, made.repeated = list(report.findings), repeated
         made.source_files, made.gaps = report.source_files, list(report.gaps)
         self._used.update(report.used_accepts)
@@ -175,7 +209,7 @@ class Results:
     def _print(self, launched: Launched, findings: list[Finding]) -> None:
         self.say(f"{self._title(launched)}: {_outcome(launched)}")
         for finding in findings:
-            for line in finding_lines(finding, self.options.verbose):
+            for line in finding_lines(finding, self.options.verbose, launched.source_files):
                 print(f"    {line}", file=self._out)
         self._out.flush()
 
@@ -203,7 +237,10 @@ class Results:
             return
         for kernel, launches in by_kernel.items():
             codes = Counter((finding.severity, finding.code) for each in launches for finding in each.findings)
-            counts = ", ".join(f"{code} ×{count}" for (_, code), count in sorted(codes.items()))
+            counts = ", ".join(
+                f"{code}{' (advice)' if severity == 'advice' else ''} ×{count}"
+                for (severity, code), count in sorted(codes.items(), reverse=True)
+            )
             others = Counter(each.status for each in launches if each.status not in ("ok", "findings"))
             repeated = sum(each.repeated for each in launches)
             again = f", {repeated} of them equal and not run again" if repeated else ""
@@ -216,12 +253,29 @@ class Results:
                 f"{seconds:.2f} s{ended}; {counts or 'no findings'}"
             )
 
+    def stale_loads(self) -> Iterator[str]:
+        """A line per kernel on strong loads of stale values, which explain wrong results where a fence is missing."""
+        by_kernel: dict[str, Counter[tuple[str, str]]] = {}
+        for launch in self.launches:
+            for each in launch.stale:
+                by_kernel.setdefault(launch.kernel, Counter())[each.load, each.store] += each.times
+        for kernel, loads in by_kernel.items():
+            shown = "; ".join(f"{load} missed the store of {store}, ×{times}" for (load, store), times in
+                              loads.most_common(_SHOWN_STALE))  # fmt: skip
+            yield (
+                f"{short_name(kernel)}: strong loads returned stale values, as the memory model allows where no fence "
+                f"orders them; if a result is wrong, look here: {shown}"
+            )
+
     def finish(self, exit_code: int) -> None:
         """Print the summary and write the JSON file."""
         self.exit_code = exit_code
         if not self.options.quiet:
             for line in self.summary():
                 self.say(line)
+            if exit_code or self.options.verbose:
+                for line in self.stale_loads():
+                    self.say(line)
             for each in self.unused_accepts:
                 self.say(f"accepted, but not found any more: {each}")
         if self.options.json is not None:
@@ -244,24 +298,47 @@ class Results:
         }
 
 
-def finding_lines(finding: Finding, verbose: bool) -> Iterator[str]:
+def authors(source: str, files: Mapping[str, str]) -> str:
+    """The place of a finding's `source` that its author wrote: the innermost one outside headers of libraries.
+
+    `files` are the paths of the PTX by name.
+    """
+    for each in source_places(source):
+        if not _HEADERS.search(files.get(each.name, each.name)):
+            column = "" if each.column is None else f":{each.column}"
+            return f"{each.name}:{each.line}{column}"
+    return source.partition(", inlined at ")[0]
+
+
+def _text_of(place: str, files: Mapping[str, str]) -> str:
+    """The line of the source at a place; empty where its file is not there."""
+    for each in source_places(place):
+        return getline(files.get(each.name, each.name), each.line).strip()
+    return ""
+
+
+def finding_lines(finding: Finding, verbose: bool, files: Mapping[str, str]) -> Iterator[str]:
     """A finding for people who wrote its source: `k.py:12:5: error [code] message`, lines of the PTX left out."""
     sources = {each.line: each.source for each in finding.accesses} | {finding.line: finding.source}
 
     def located(match: re.Match[str]) -> str:
-        return match[2] or sources.get(int(match[1])) or match[0]
+        return authors(match[2] or sources.get(int(match[1])) or "", files) or match[0]
 
-    place = finding.source or ("" if finding.line is None else f"PTX line {finding.line}")
+    author = authors(finding.source, files)
+    place = author or ("" if finding.line is None else f"PTX line {finding.line}")
     message = readable(_LINE.sub(located, finding.message) if finding.source else finding.message)
     first, *rest = f"{place}{': ' if place else ''}{finding.severity} [{finding.code}] {message}".splitlines()
     yield first
     yield from (f"    {line}" for line in rest)
-    if finding.source_text:
-        yield f"    {shortened(finding.source_text, _SHOWN_INSTRUCTION)}"
+    text = finding.source_text if finding.source.startswith(author) else _text_of(author, files)
+    if text:
+        yield f"    {shortened(text, _SHOWN_INSTRUCTION)}"
     if finding.instruction:
         yield f"    {shortened(finding.instruction, _SHOWN_INSTRUCTION)}"
     if finding.consequences:
         yield f"    {finding.consequences_line}"
     if verbose:
+        if finding.source != author:
+            yield f"    in {finding.source}"
         for each in finding.consequences:
-            yield from (f"    + {line}" for line in finding_lines(each, verbose))
+            yield from (f"    + {line}" for line in finding_lines(each, verbose, files))

@@ -232,7 +232,7 @@ class Server:
             raise RefusedError(Status.INVALID_VALUE) from None
         finally:
             self._running = None
-        self.results.add(request, name, report, process)
+        self.results.add(request, name, report, process, line=function.loaded.place)
         status, printed = status_of(report), self.device.take_printed()
         self._repeats.end(report, printed)
         answer = protocol.LAUNCHED.pack(_nanoseconds(report)) + printed.encode()
@@ -298,6 +298,8 @@ class Server:
                 f"launch of {short_name(name)} refused: {asked} bytes of dynamic shared memory, but without "
                 f"cudaFuncAttributeMaxDynamicSharedMemorySize at most {most} are allowed"
             )
+        elif word == "ptx-folder":
+            self.folders += {Path(rest)}.difference(self.folders)
         elif word == "unpatched-runtime":
             self.results.note(
                 f"{Path(rest).name} has a copy of NVIDIA's runtime without symbols, which cannot be replaced; link it "

@@ -24,9 +24,10 @@ def describe(site: str, kernel: str) -> str:
     for line in rest.splitlines():
         path, _, offset = line.rpartition(" ")
         name, source = _symbol(path, int(offset, 16))
-        if not name or _BETWEEN.match(name) or short_name(name) == short_name(kernel):
+        shown = short_name(name)
+        if not name or _BETWEEN.match(name) or _BETWEEN.match(shown) or shown == short_name(kernel):
             continue
-        return f"{source} in {short_name(name)}" if source else short_name(name)
+        return f"{source} in {shown}" if source else shown
     return ""
 
 

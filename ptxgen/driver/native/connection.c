@@ -183,6 +183,11 @@ void note(const char *format, ...) {
     request(NOTE, text, (size_t)length, NULL, 0, NULL, NULL);
 }
 
+/* For Python that runs in the program: a compiler keeps its PTX in this folder. */
+API void ptxgen_ptx_folder(const char *path) {
+    note("ptx-folder %s", path);
+}
+
 Result unsupported(const char *name) {
     note("unsupported %s", name);
     return NOT_SUPPORTED;

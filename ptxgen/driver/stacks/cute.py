@@ -11,4 +11,5 @@ STACK = Stack(
         "CUTE_DSL_LINEINFO": "1",
     },
     ptx_folders=("cute",),
+    hooks=(("cutlass.base_dsl.compiler", "cute_ptx"),),
 )

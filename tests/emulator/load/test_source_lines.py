@@ -194,7 +194,7 @@ def test_other_lines_have_their_source() -> None:
     (found,) = report.findings
     assert "(also at line 21 (reverse.cu:7:3), 2 other instructions of this source line)" in found.message
     assert found.fix == "bar.sync between line 14 (reverse.cu:5:3) and line 17"
-    assert not any("PTX" in line for line in finding_lines(found, verbose=True))
+    assert not any("PTX" in line for line in finding_lines(found, True, {}))
 
 
 def test_the_text_of_the_source_is_shown_where_its_file_is(tmp_path: Path) -> None:
@@ -204,5 +204,5 @@ def test_the_text_of_the_source_is_shown_where_its_file_is(tmp_path: Path) -> No
         report, _ = launch(UNROLLED, block=64, items=f'.file 1 "{tmp_path / name}"')
         (found,) = report.findings
         assert (found.source, found.source_text) == (f"{name}:6:3", text)
-        assert any(line.strip() == text for line in finding_lines(found, verbose=False)) == bool(text)
+        assert any(line.strip() == text for line in finding_lines(found, False, {})) == bool(text)
         assert ("total +=" in report.summary()) == bool(text)
