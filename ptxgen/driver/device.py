@@ -10,6 +10,7 @@ from ptxgen.driver.options import Options
 from ptxgen.driver.protocol import LaunchRequest, RefusedError
 from ptxgen.emulator.device import Emulator
 from ptxgen.emulator.load.image import Image
+from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.schedule.watchdog import Progress
 from ptxgen.instr.model.targets import Target
 
@@ -54,9 +55,10 @@ class ProgramDevice(Emulator):
     def on_progress(self, progress: Progress) -> None:
         """Called about each second of a launch."""
 
-    def run(self, function: Function, request: LaunchRequest) -> LaunchReport:
+    def run(self, function: Function, request: LaunchRequest, watching: Observer | None = None) -> LaunchReport:
         """Run one launch of a program. Raises RefusedError for one that no GPU would take."""
         self._loaded = function.loaded
+        self.observers = () if watching is None else (watching,)
         try:
             return self.launch(
                 function.kernel,

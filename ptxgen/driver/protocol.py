@@ -73,9 +73,10 @@ FUNCTION = struct.Struct(f"<III{FUNCTION_ATTRIBUTES}i")
 VARIABLE = struct.Struct("<QQ")
 #: function, grid, block, cluster, shared bytes, flags, stream.
 LAUNCH = struct.Struct("<13I")
-COOPERATIVE, PROGRAMMATIC = 1, 2
-#: What an answer to a launch has before the text that the kernel printed: nanoseconds on the device.
-LAUNCHED = struct.Struct("<Q")
+COOPERATIVE, PROGRAMMATIC, WANTS_ACCESSES = 1, 2, 4
+#: What an answer to a launch has before the parts of memory that it has accessed and the text that the kernel printed:
+#: nanoseconds on the device, number of the launch, parts.
+LAUNCHED = struct.Struct("<QII")
 #: type, rank; address, dimensions, strides; box, strides of elements; interleave, swizzle, promotion, fill; corners;
 #: channels, pixels, mode, padding.
 TENSORMAP = struct.Struct("<II11Q10I4I10i4I")

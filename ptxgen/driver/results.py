@@ -130,6 +130,8 @@ class Results:
         self.options = options
         self.launches: list[Launched] = []
         self.notes: list[str] = []
+        #: Host races between copies and the program, which no launch takes part in.
+        self.host_findings: list[Finding] = []
         self.exit_code: int | None = None
         self._out = out if out is not None else sys.stderr
         self._seen: Counter[tuple[str, str, str]] = Counter()
@@ -169,6 +171,16 @@ class Results:
         if new or (report.status not in ("ok", "findings") and not report.findings):
             self._print(made, new)
         return made
+
+    def add_host_race(self, finding: Finding, launch: int) -> None:
+        """Keep what the host's happens-before has found, at the launch with this number, or at none (0)."""
+        if 0 < launch <= len(self.launches):
+            self.launches[launch - 1].findings.append(finding)
+        else:
+            self.host_findings.append(finding)
+        if self._is_new("", finding):
+            first, *rest = finding_lines(finding, self.options.verbose, {})
+            self.say("\n".join([first, *(f"    {line}" for line in rest)]))
 
     def refuse(self, request: LaunchRequest, kernel: str, message: str, process: int) -> Launched:
         """Keep a launch that did not begin."""
@@ -224,8 +236,8 @@ class Results:
         if self.options.fail_on == "never":
             return False
         if self.options.fail_on == "advice":
-            return any(each.failed or each.findings for each in self.launches)
-        return any(each.failed for each in self.launches)
+            return bool(self.host_findings) or any(each.failed or each.findings for each in self.launches)
+        return bool(self.host_findings) or any(each.failed for each in self.launches)
 
     def summary(self) -> Iterator[str]:
         """A line per kernel: launches, warp-instructions, time, findings by code."""
@@ -293,6 +305,7 @@ class Results:
             "schedule": self.options.schedule,
             "seed": self.options.seed,
             "notes": self.notes,
+            "findings": [each.to_json() for each in self.host_findings],
             "unused_accepts": [asdict(each) for each in self.unused_accepts],
             "launches": [each.to_json() for each in self.launches],
         }

@@ -17,6 +17,8 @@ from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.device import AcceptError, KernelArgumentError, LaunchError, LaunchReport
 from ptxgen.driver import images, protocol
 from ptxgen.driver.device import ProgramDevice, status_of
+from ptxgen.driver.footprint import PART_BYTES, Footprint
+from ptxgen.driver.host_races import host_race
 from ptxgen.driver.memory import SharedMemory
 from ptxgen.driver.modules import Function, Loaded
 from ptxgen.driver.names import short_name
@@ -57,6 +59,8 @@ class Server:
         self._repeats = Repeats(self.memory)
         self._lock = threading.Lock()
         self._running: LaunchRequest | None = None
+        #: What the last launch that ran has accessed.
+        self._accessed = b""
         self._began = self._told = 0.0
         self._answers: dict[Message, Callable[[bytes, int], bytes]] = {
             Message.ALLOCATE: self._allocate,
@@ -219,11 +223,12 @@ class Server:
         if known is not None:
             self._running = None
             self.results.add(request, name, known, process, repeated=True)
-            return protocol.LAUNCHED.pack(_nanoseconds(known))
+            return self._launched(known)
         if self.deadline is not None:
             self.device.timeout = max(self.deadline - time.monotonic(), 0.1)
+        watching = Footprint(len(self.memory.data)) if request.flags & protocol.WANTS_ACCESSES else None
         try:
-            report = self.device.run(function, request)
+            report = self.device.run(function, request, watching)
         except RefusedError as error:
             self.results.refuse(request, name, error.message, process)
             raise RefusedError(error.status) from None
@@ -235,10 +240,16 @@ class Server:
         self.results.add(request, name, report, process, line=function.loaded.place)
         status, printed = status_of(report), self.device.take_printed()
         self._repeats.end(report, printed)
-        answer = protocol.LAUNCHED.pack(_nanoseconds(report)) + printed.encode()
+        self._accessed = watching.parts() if watching is not None else b""
+        answer = self._launched(report) + printed.encode()
         if status != Status.SUCCESS:
             raise RefusedError(status, answer=answer)  # the program still gets what was printed
         return answer
+
+    def _launched(self, report: LaunchReport) -> bytes:
+        """The answer to the last launch, without what it printed."""
+        head = _nanoseconds(report), len(self.results.launches), len(self._accessed) // PART_BYTES
+        return protocol.LAUNCHED.pack(*head) + self._accessed
 
     def _is_checked(self, name: str) -> bool:
         chosen = self.options.kernels
@@ -298,6 +309,8 @@ class Server:
                 f"launch of {short_name(name)} refused: {asked} bytes of dynamic shared memory, but without "
                 f"cudaFuncAttributeMaxDynamicSharedMemorySize at most {most} are allowed"
             )
+        elif word == "host-race":
+            self.results.add_host_race(*host_race(rest, self.memory, self.results.launches))
         elif word == "ptx-folder":
             self.folders += {Path(rest)}.difference(self.folders)
         elif word == "unpatched-runtime":

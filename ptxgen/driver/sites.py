@@ -12,6 +12,7 @@ from ptxgen.driver.names import short_name
 
 #: Functions between a launch and the code that a person wrote.
 _BETWEEN = re.compile(r"^(__device_stub__|_ZL?\d+__device_stub__|__wrapper__|cudaLaunch|_Z\w*cudaLaunch|_Z\d+__host__)")
+_C_LIBRARY = re.compile(r"/libc[.-][^/]*$")
 
 
 @lru_cache(maxsize=4096)
@@ -23,6 +24,8 @@ def describe(site: str, kernel: str) -> str:
         return _near(place) + (f" in {function}" if function and function != "<module>" else "")
     for line in rest.splitlines():
         path, _, offset = line.rpartition(" ")
+        if _C_LIBRARY.search(path):  # such as memcpy, or the frame of a signal
+            continue
         name, source = _symbol(path, int(offset, 16))
         shown = short_name(name)
         if not name or _BETWEEN.match(name) or _BETWEEN.match(shown) or shown == short_name(kernel):

@@ -27,6 +27,8 @@ class Ran:
     launches: list[dict[str, Any]]
     output: str
     said: str
+    #: The codes of findings that no launch has.
+    others: list[str]
 
     def codes(self, kernel: str = "") -> list[str]:
         """The codes of all findings of kernels whose name contains a word."""
@@ -45,7 +47,8 @@ def execute(capfd: pytest.CaptureFixture[str], command: Sequence[str | Path], **
     output, said = capfd.readouterr()
     made = results.to_json()
     assert results.exit_code is not None
-    return Ran(results.exit_code, made["launches"], output, said)
+    others = [each["code"] for each in made["findings"]]
+    return Ran(results.exit_code, made["launches"], output, said, others)
 
 
 @cache

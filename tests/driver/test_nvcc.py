@@ -123,15 +123,6 @@ def test_checks_of_chosen_kernels_and_launches(capfd: pytest.CaptureFixture[str]
     assert execute(capfd, [program, "race"], fail_on="never").code == 0
 
 
-@pytest.mark.parametrize("schedule", ["late", "random"])
-@pytest.mark.parametrize("what", ["scaled", "streams", "graphs", "managed", "wait", "read"])
-def test_delayed_operations_of_right_programs(
-    capfd: pytest.CaptureFixture[str], program: Path, what: str, schedule: Literal["late", "random"]
-) -> None:
-    ran = execute(capfd, [program, what], schedule=schedule, seed=3)
-    assert (ran.code, ran.output.splitlines()[-1]) == (0, "PASS"), ran.said
-
-
 @pytest.mark.parametrize("what", ["no-wait", "read-early"])
 def test_a_missing_wait_of_the_host_shows_under_late(
     capfd: pytest.CaptureFixture[str], program: Path, what: str
@@ -140,6 +131,43 @@ def test_a_missing_wait_of_the_host_shows_under_late(
     assert execute(capfd, [program, what], schedule="late").output == "FAIL\n"
     seeds = [execute(capfd, [program, what], schedule="random", seed=seed).output for seed in range(6)]
     assert "FAIL\n" in seeds
+
+
+@pytest.mark.parametrize(
+    ("what", "kernels", "others", "said"),
+    [
+        (
+            "no-wait",
+            ["host-race"],
+            ["host-race"],
+            "add_one of launch 1 (stream 2, issued at two_streams) writes memory",
+        ),
+        ("read-early", [], ["host-race"], "the program (at read_early) reads memory that the copy (stream 1"),
+        ("managed-early", ["host-race"], [], "that add_one of launch 1 (the default stream, issued at managed_early)"),
+        ("free-early", ["host-race"], ["host-race"], "the free (stream 2, issued at free_early) writes memory"),
+    ],
+)
+def test_host_races(
+    capfd: pytest.CaptureFixture[str], program: Path, what: str, kernels: list[str], others: list[str], said: str
+) -> None:
+    ran = execute(capfd, [program, what])
+    assert (ran.code, ran.output) == (1, "PASS\n"), ran.said  # nothing shows under `eager` but the finding
+    assert set(ran.codes()) == set(kernels), ran.said
+    assert set(ran.others) <= set(others), ran.said
+    assert set(ran.codes() + ran.others) == {"host-race"}
+    assert said in ran.said
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(
+    "what", ["scaled", "wait", "read", "managed-late", "free-late", "streams", "managed", "graphs"]
+)
+def test_programs_that_wait_have_no_host_races(
+    capfd: pytest.CaptureFixture[str], program: Path, what: str, schedule: Literal["eager", "late", "random"]
+) -> None:
+    ran = execute(capfd, [program, what], schedule=schedule, seed=2)
+    assert (ran.code, ran.output.splitlines()[-1]) == (0, "PASS"), ran.said
+    assert (ran.codes(), ran.others) == ([], []), ran.said
 
 
 def test_equal_launches_are_not_run_again(capfd: pytest.CaptureFixture[str], program: Path) -> None:

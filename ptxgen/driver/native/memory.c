@@ -86,6 +86,7 @@ Result allocate(u64 bytes, enum Kind kind, u64 *address) {
     if (!result) {
         memcpy(address, reply, sizeof *address);
         know_range(*address, bytes, kind);
+        order_allocated(kind);
     }
     free(reply);
     return result;
@@ -278,7 +279,8 @@ Result copy_box(struct Stream *stream, const struct Copy *copy) {
     Result result = submit(stream, &operation);
     /* Copies from and to memory that is not pinned have read or written it when they return. */
     bool pageable = (!in_heap(copy->to) && !is_registered(copy->to)) || (!in_heap(copy->from) && !is_registered(copy->from));
-    return result || !machine.delay || !pageable || capture_of(stream) ? result : synchronize_stream(stream);
+    bool read_back = pageable && !in_heap(copy->to);
+    return result || !(machine.delay ? pageable : read_back) || capture_of(stream) ? result : synchronize_stream(stream);
 }
 
 static Result copy_bytes(u64 to, u64 from, size_t bytes, struct Stream *stream, bool wait) {

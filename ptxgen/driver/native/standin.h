@@ -82,6 +82,8 @@ extern struct Machine machine;
 extern Result sticky;
 Result connect_emulator(void);
 bool in_heap(const void *address);
+/* The same memory in a mapping of the stand-in's own, which is never protected. */
+void *unguarded(const void *address);
 bool served(void);
 /* Sends one message in two parts and returns the status; `reply` (if given) must be freed. */
 Result request(enum Message message, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
@@ -104,6 +106,30 @@ struct Copy;
 struct Stream;
 Result copy_box(struct Stream *stream, const struct Copy *copy);
 
+/* order.c: what happens before what, by streams; those from CLOCKS on are not followed */
+enum { CLOCKS = 32 };
+struct Clock {
+    u64 of[CLOCKS];
+};
+struct Issue { /* the place of an operation: number `number` of stream `slot`, after what `clock` says */
+    int slot;
+    u64 number;
+    struct Clock clock;
+};
+struct Fill;
+void order_new_stream(void);
+void order_allocated(enum Kind kind);
+bool order_matters(void);
+struct Issue order_issue(struct Stream *stream, const struct Clock *implicit);
+void order_join(struct Clock *to, const struct Clock *from);
+void order_waited(const struct Clock *clock, bool idle);
+const struct Issue *order_begins(const struct Issue *issue);
+void order_ends(const struct Issue *before);
+void order_copied(const struct Copy *copy, const char *site);
+void order_filled(const struct Fill *fill, const char *site);
+void order_launched(const char *name, u32 launch, const char *site, const void *parts, size_t count);
+void order_freed(u64 address, u64 bytes, const char *site);
+
 /* stream.c: operations of streams */
 struct Function;
 struct Graph;
@@ -111,7 +137,7 @@ struct Event;
 
 enum OperationKind { OP_EMPTY, OP_COPY, OP_FILL, OP_LAUNCH, OP_HOST, OP_GRAPH, OP_FREE, OP_RECORD, OP_WAIT };
 
-struct Copy {
+struct Copy { /* the site, where in the program it was issued, is the operation's own */
     char *to;
     const char *from;
     size_t to_pitch, from_pitch, to_slice, from_slice, width, height, depth;
@@ -129,7 +155,7 @@ struct LaunchShape {
     u32 shared_bytes, flags;
     u32 stream;
 };
-enum { COOPERATIVE = 1, PROGRAMMATIC = 2 };
+enum { COOPERATIVE = 1, PROGRAMMATIC = 2, WANTS_ACCESSES = 4 };
 
 struct Kernel {
     struct Function *function;
@@ -151,6 +177,7 @@ struct Point {
 
 struct Operation {
     enum OperationKind kind;
+    char *site; /* where in the program a copy, fill or free was issued; NULL where nobody asks */
     union {
         struct Copy copy;
         struct Fill fill;
@@ -170,6 +197,7 @@ struct Stream {
     int flags, priority;
     struct Queued *first, *last; /* operations that have not run yet */
     u64 issued, done;            /* operations so far */
+    struct Clock clock;          /* of its last operation */
     struct Stream *next;         /* of all streams, the newest first */
 };
 
@@ -179,6 +207,7 @@ struct Event {
     bool recorded;
     double milliseconds;
     struct Point point;
+    struct Clock clock;
 };
 
 extern u64 device_nanoseconds;

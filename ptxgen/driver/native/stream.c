@@ -34,14 +34,14 @@ struct Graph *capture_of(struct Stream *stream) {
 static void copy_now(const struct Copy *copy) {
     for (size_t z = 0; z < copy->depth; z++)
         for (size_t y = 0; y < copy->height; y++)
-            memmove(copy->to + z * copy->to_slice + y * copy->to_pitch,
-                    copy->from + z * copy->from_slice + y * copy->from_pitch, copy->width);
+            memmove(unguarded(copy->to + z * copy->to_slice + y * copy->to_pitch),
+                    unguarded(copy->from + z * copy->from_slice + y * copy->from_pitch), copy->width);
     device_nanoseconds += 2000 + copy->width * copy->height * copy->depth / 1000;
 }
 
 static void fill_now(const struct Fill *fill) {
     for (size_t y = 0; y < fill->height; y++) {
-        char *row = fill->to + y * fill->pitch;
+        char *row = unguarded(fill->to + y * fill->pitch);
         if (fill->element == 1) {
             memset(row, (int)fill->value, fill->width);
             continue;
@@ -55,18 +55,26 @@ static void fill_now(const struct Fill *fill) {
 /* What LAUNCH returns before the text that the kernel has printed. */
 struct Launched {
     u64 nanoseconds;
+    u32 number, parts; /* of the launch; what it has accessed (order.c), if that was asked for */
 };
+enum { PART_BYTES = 16 };
 
 static Result launch_now(const struct Kernel *kernel) {
     void *reply;
     size_t bytes;
-    Result result = request(LAUNCH, &kernel->shape, sizeof kernel->shape, kernel->parameters,
+    struct LaunchShape shape = kernel->shape;
+    shape.flags |= order_matters() ? WANTS_ACCESSES : 0;
+    Result result = request(LAUNCH, &shape, sizeof shape, kernel->parameters,
                             kernel->function->parameter_bytes + kernel->site_bytes, &reply, &bytes);
     if (bytes >= sizeof(struct Launched)) {
         struct Launched launched;
         memcpy(&launched, reply, sizeof launched);
         device_nanoseconds += launched.nanoseconds;
-        print_later((char *)reply + sizeof launched, bytes - sizeof launched);
+        char *parts = (char *)reply + sizeof launched, *printed = parts + (size_t)launched.parts * PART_BYTES;
+        print_later(printed, bytes - (size_t)(printed - (char *)reply));
+        if (launched.parts)
+            order_launched(kernel->function->name, launched.number,
+                           (char *)kernel->parameters + kernel->function->parameter_bytes, parts, launched.parts);
     }
     free(reply);
     if (result >= FIRST_STICKY && result <= LAST_STICKY) {
@@ -74,6 +82,13 @@ static Result launch_now(const struct Kernel *kernel) {
         return SUCCESS;
     }
     return result;
+}
+
+static Result release_in_stream(u64 address, const char *site) {
+    struct Range found;
+    if (find_range(address, &found))
+        order_freed(found.address, found.bytes, site);
+    return release(address);
 }
 
 Result perform(const struct Operation *operation) {
@@ -96,7 +111,7 @@ Result perform(const struct Operation *operation) {
     case OP_GRAPH:
         return run_graph(operation->graph);
     case OP_FREE:
-        return release(operation->address);
+        return release_in_stream(operation->address, operation->site ? operation->site : "");
     default:
         return SUCCESS;
     }
@@ -106,6 +121,7 @@ Result perform(const struct Operation *operation) {
 
 struct Queued {
     struct Operation operation;
+    struct Issue issue;
     struct Queued *next;
 };
 
@@ -126,9 +142,20 @@ static bool is_pending(const struct Stream *stream) {
     return stream->done < stream->issued;
 }
 
-static void add_to_queue(struct Stream *stream, const struct Operation *operation) {
+static bool any_pending(void) {
+    for (struct Stream *each = all_streams; each; each = each->next)
+        if (is_pending(each))
+            return true;
+    return false;
+}
+
+static void add_to_queue(struct Stream *stream, const struct Operation *operation, const struct Issue *issue) {
     struct Queued *made = calloc(1, sizeof *made);
     made->operation = *operation;
+    if (issue)
+        made->issue = *issue;
+    if (operation->site)
+        made->operation.site = strdup(operation->site);
     if (operation->kind == OP_LAUNCH) {
         size_t bytes = operation->kernel.function->parameter_bytes + operation->kernel.site_bytes + 1;
         made->operation.kernel.parameters = malloc(bytes);
@@ -155,7 +182,9 @@ static void run_first(struct Stream *stream) {
         bool is_host = first->operation.kind == OP_HOST;
         if (is_host) /* which may wait for another thread of the program */
             pthread_mutex_unlock(&queues_lock);
+        const struct Issue *before = order_begins(&first->issue);
         Result result = perform(&first->operation);
+        order_ends(before);
         if (is_host)
             pthread_mutex_lock(&queues_lock);
         if (result && !delayed_error)
@@ -163,6 +192,7 @@ static void run_first(struct Stream *stream) {
     }
     if (first->operation.kind == OP_LAUNCH)
         free(first->operation.kernel.parameters);
+    free(first->operation.site);
     free(first);
     stream->done++;
 }
@@ -197,21 +227,39 @@ static void wait_implicitly(struct Stream *stream) {
         for (struct Stream *each = all_streams; each; each = each->next)
             if (each != stream && !(each->flags & NON_BLOCKING) && is_pending(each)) {
                 wait.point = (struct Point){each, each->issued};
-                add_to_queue(stream, &wait);
+                add_to_queue(stream, &wait, NULL);
             }
     } else if (!(stream->flags & NON_BLOCKING) && is_pending(&default_stream)) {
         wait.point = (struct Point){&default_stream, default_stream.issued};
-        add_to_queue(stream, &wait);
+        add_to_queue(stream, &wait, NULL);
     }
 }
 
-static void queue(struct Stream *stream, const struct Operation *operation) {
+static void queue(struct Stream *stream, const struct Operation *operation, const struct Issue *issue) {
     pthread_mutex_lock(&queues_lock);
     wait_implicitly(stream);
-    add_to_queue(stream, operation);
+    add_to_queue(stream, operation, issue);
     if ((machine.delay & 0xff) == RANDOM)
         run_some();
     pthread_mutex_unlock(&queues_lock);
+}
+
+/* The clock of what a stream waits for because of the default stream, which has that of all blocking ones. */
+static struct Clock implicit_clock(struct Stream *stream) {
+    struct Clock made = {{0}};
+    if (stream == &default_stream) {
+        for (struct Stream *each = all_streams; each; each = each->next)
+            if (each != stream && !(each->flags & NON_BLOCKING))
+                order_join(&made, &each->clock);
+    } else if (!(stream->flags & NON_BLOCKING)) {
+        made = default_stream.clock;
+    }
+    return made;
+}
+
+static struct Issue next_issue(struct Stream *stream) {
+    struct Clock implicit = implicit_clock(stream);
+    return order_issue(stream, &implicit);
 }
 
 Result submit(struct Stream *stream, const struct Operation *operation) {
@@ -222,10 +270,26 @@ Result submit(struct Stream *stream, const struct Operation *operation) {
     }
     if (sticky)
         return sticky;
-    if (!machine.delay)
-        return perform(operation);
-    queue(stream_of(stream), operation);
-    return SUCCESS;
+    struct Issue issue = next_issue(stream_of(stream));
+    char site[1024];
+    struct Operation placed = *operation;
+    if (order_matters() && (placed.kind == OP_COPY || placed.kind == OP_FILL || placed.kind == OP_FREE)) {
+        call_site(site, sizeof site);
+        placed.site = site;
+    }
+    const struct Issue *before = order_begins(&issue);
+    Result result = SUCCESS;
+    if (machine.delay)
+        queue(stream_of(stream), &placed, &issue);
+    else
+        result = perform(&placed);
+    /* What a copy or fill accesses is known before it runs. */
+    if (!result && placed.kind == OP_COPY)
+        order_copied(&placed.copy, placed.site ? placed.site : "");
+    else if (!result && placed.kind == OP_FILL)
+        order_filled(&placed.fill, placed.site ? placed.site : "");
+    order_ends(before);
+    return result;
 }
 
 static Result after_waiting(void) {
@@ -247,6 +311,10 @@ Result synchronize(void) {
             run_all(each);
         pthread_mutex_unlock(&queues_lock);
     }
+    struct Clock all = {{0}};
+    for (struct Stream *each = all_streams; each; each = each->next)
+        order_join(&all, &each->clock);
+    order_waited(&all, true);
     return after_waiting();
 }
 
@@ -262,6 +330,9 @@ Result synchronize_stream(struct Stream *stream) {
         run_all(chosen);
         pthread_mutex_unlock(&queues_lock);
     }
+    struct Clock waited = implicit_clock(stream_of(stream));
+    order_join(&waited, &stream_of(stream)->clock);
+    order_waited(&waited, !any_pending());
     return after_waiting();
 }
 
@@ -286,6 +357,7 @@ API Result cuStreamCreateWithPriority(struct Stream **stream, u32 flags, int pri
     (*stream)->next = all_streams;
     all_streams = *stream;
     pthread_mutex_unlock(&queues_lock);
+    order_new_stream();
     return SUCCESS;
 }
 
@@ -426,6 +498,7 @@ API Result cuEventRecord(struct Event *event, struct Stream *stream) {
     struct Operation operation = {.kind = OP_RECORD, .event = event};
     Result result = submit(stream, &operation);
     event->point = (struct Point){stream_of(stream), stream_of(stream)->issued};
+    event->clock = stream_of(stream)->clock;
     return result;
 }
 
@@ -445,10 +518,13 @@ API Result cuStreamWaitEvent(struct Stream *stream, struct Event *event, u32 fla
         if (capturing_count < sizeof capturing_streams / sizeof *capturing_streams)
             capturing_streams[capturing_count++] = waiting;
     }
-    if (!machine.delay || waiting->capture || !event->point.stream)
+    if (waiting->capture || !event->point.stream)
+        return SUCCESS;
+    order_join(&waiting->clock, &event->clock);
+    if (!machine.delay)
         return SUCCESS;
     struct Operation operation = {.kind = OP_WAIT, .point = event->point};
-    queue(waiting, &operation);
+    queue(waiting, &operation, NULL);
     return SUCCESS;
 }
 
@@ -458,6 +534,7 @@ API Result cuEventSynchronize(struct Event *event) {
     pthread_mutex_lock(&queues_lock);
     run_to(event->point);
     pthread_mutex_unlock(&queues_lock);
+    order_waited(&event->clock, !any_pending());
     return after_waiting();
 }
 

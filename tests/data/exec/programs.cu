@@ -347,6 +347,46 @@ static int read_early(bool wait) {
   return right;
 }
 
+static int managed_early(bool wait) {
+  const int n = 2048;
+  int *shared;
+  CHECK(cudaMallocManaged(&shared, n * sizeof(int)));
+  memset(shared, 0, n * sizeof(int));
+  add_one<<<n / 128, 128>>>(shared, n);
+  if (wait)
+    CHECK(cudaDeviceSynchronize());
+  bool right = true;
+  for (int i = 0; i < n; i++)
+    right &= shared[i] == 1; // the read of `managed-early`
+  CHECK(cudaDeviceSynchronize());
+  return right;
+}
+
+static void read_back(void *data) { *(int *)data += ((int *)data)[1]; }
+
+// The stream `b` frees what a kernel in `a` uses; a callback reads what its own stream has copied.
+static int free_early(bool wait) {
+  const int n = 64;
+  int *d, *pinned;
+  cudaStream_t a, b;
+  cudaEvent_t used;
+  CHECK(cudaStreamCreate(&a));
+  CHECK(cudaStreamCreate(&b));
+  CHECK(cudaEventCreate(&used));
+  CHECK(cudaMallocHost(&pinned, n * sizeof(int)));
+  CHECK(cudaMallocAsync(&d, n * sizeof(int), a));
+  CHECK(cudaMemsetAsync(d, 0, n * sizeof(int), a));
+  add_one<<<1, 64, 0, a>>>(d, n);
+  CHECK(cudaMemcpyAsync(pinned, d, n * sizeof(int), cudaMemcpyDeviceToHost, a));
+  CHECK(cudaLaunchHostFunc(a, read_back, pinned));
+  CHECK(cudaEventRecord(used, a));
+  if (wait)
+    CHECK(cudaStreamWaitEvent(b, used, 0));
+  CHECK(cudaFreeAsync(d, b));
+  CHECK(cudaDeviceSynchronize());
+  return pinned[0] == 2;
+}
+
 __global__ void count_multiprocessors(int *used, int *wrong) {
   unsigned id, count;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
@@ -445,6 +485,10 @@ int main(int count, char **words) {
               : is("no-wait")     ? two_streams(false)
               : is("read")        ? read_early(true)
               : is("read-early")  ? read_early(false)
+              : is("managed-late")  ? managed_early(true)
+              : is("managed-early") ? managed_early(false)
+              : is("free-late")     ? free_early(true)
+              : is("free-early")    ? free_early(false)
               : is("repeated")    ? repeated()
               : is("sms")         ? multiprocessors()
               : is("launches")    ? bad_launches()
