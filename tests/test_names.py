@@ -65,10 +65,7 @@ def test_long_names_lose_their_arguments() -> None:
 
 def test_names_in_a_text() -> None:
     text = "race: st.shared (line 3) writes _ZZ6kernelPfE4tile[3] (0x410) of _Z6kernelPf; _Z6kernelPf_param_0[5]."
-    assert (
-        readable(text)
-        == "race: st.shared (line 3) writes kernel::tile[3] (0x410) of kernel(float*); param_0[5]."
-    )
+    assert readable(text) == "race: st.shared (line 3) writes kernel::tile[3] (0x410) of kernel(float*); param_0[5]."
     assert readable("a_Zb and x._Z1kPf stay") == "a_Zb and x._Z1kPf stay"
 
 
