@@ -28,6 +28,8 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
+# Summaries are fetched from pages, which browsers refuse to pages opened from files.
+html_show_search_summary = False
 html_theme_options = {
     "navigation_with_keys": True,
     "light_css_variables": {"color-brand-primary": "#3f6600", "color-brand-content": "#3f6600"},

@@ -13,7 +13,7 @@ from ptxgen.emulator.native import library
 
 
 def test_the_compiling_process_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Popen that is dropped while its process runs is a ResourceWarning, which tests of users may turn into errors."""
+    """A Popen that is dropped while its process runs is a ResourceWarning, an error in many test suites."""
     monkeypatch.setattr(library, "_place", lambda: tmp_path / "native/library.so")
     monkeypatch.setattr(library, "compiler", lambda: "cc")
     slow = SimpleNamespace(executable=str(tmp_path / "slow"))

@@ -14,13 +14,13 @@
   const element = (name, attributes = {}, text = "") => {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text) made.textContent = text;
+    if (text !== "") made.textContent = text;
     return made;
   };
   const drawn = (name, attributes, text = "") => {
     const made = document.createElementNS(SVG, name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text) made.textContent = text;
+    if (text !== "") made.textContent = text;
     return made;
   };
   const shown = (name, value) => (name.endsWith("address") ? `0x${value.toString(16)}` : String(value));
@@ -61,8 +61,8 @@
       this.readout = element("output", { class: "live-readout", "aria-live": "polite", id: `${this.id}-readout` });
       this.frame = element("div", { class: "live-frame" });
       this.note = element("p", { class: "live-note" });
-      const keys = "Point at an element, or focus the picture and use the arrow keys, Home and End. Equal colors have the " +
-        "same value; frames mark all elements with the value of the one you point at.";
+      const keys = "Point at an element, or focus the picture and use the arrow keys, Home and End. Frames mark all " +
+        "elements with the value of the one you point at; colors repeat after 16 values.";
       this.root.append(this.readout, this.frame, this.note, element("p", { class: "live-help" }, keys));
     }
 
@@ -116,6 +116,8 @@
         svg.append(cell);
         return cell;
       });
+      this.cursor = drawn("rect", { class: "live-at", width: CELL + 1, height: CELL + 1 });
+      svg.append(this.cursor);
       svg.addEventListener("pointermove", (event) => this.pointed(event));
       svg.addEventListener("pointerdown", (event) => this.pointed(event));
       svg.addEventListener("keydown", (event) => this.moved(event));
@@ -158,8 +160,9 @@
       const same = fields[this.color.value];
       this.cells.forEach((cell, other) => {
         cell.classList.toggle("live-same", same[other] === same[index] && other !== index);
-        cell.classList.toggle("live-at", other === index);
       });
+      this.cursor.setAttribute("x", SIDE + (index % columns) * CELL - 1);
+      this.cursor.setAttribute("y", HEAD + Math.floor(index / columns) * CELL - 1);
       const count = same.filter((value) => value === same[index]).length;
       const place = `${axes[0]} ${labels[0][Math.floor(index / columns)]}, ${axes[1]} ${labels[1][index % columns]}`;
       const said = Object.entries(fields).map(([name, values]) => `${name} ${shown(name, values[index])}`);
