@@ -31,7 +31,7 @@ def _list() -> str:
 def page(check: Check) -> str:
     """One check: rule, reason, fix, example, and the bugs of real projects that it reports."""
     lines = ["---\norphan: true\n---\n", f"# `{check.code}`\n"]
-    lines += ["\n".join(entry(check).splitlines()[3:]), ""]
+    lines += ["\n".join(entry(check).splitlines()[3:]).partition(" Leads to: ")[0], ""]  # links are below
     if check.explains:
         links = [f"[`{code}`]({code}.md)" for code in check.explains if code != check.code]
         lines += [f"Findings of the same cause that are folded under it: {', '.join(links)}.\n"] if links else []

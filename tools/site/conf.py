@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.site.lexer import PtxLexer
@@ -41,6 +43,12 @@ python_use_unqualified_type_names = True
 add_module_names = False
 
 
-def setup(app: object) -> None:
-    """Register what colors PTX."""
-    app.add_lexer("ptx", PtxLexer)  # type: ignore[attr-defined]
+def short_name(_app: object, _env: object, node: Mapping[str, str], text: object) -> object:
+    """The text of a name in a signature that no page describes: its last part, as for those that have a page."""
+    return text if node.get("refdomain") == "py" else None
+
+
+def setup(app: Any) -> None:
+    """Register what colors PTX, and how names without a page are shown."""
+    app.add_lexer("ptx", PtxLexer)
+    app.connect("missing-reference", short_name)
