@@ -48,8 +48,10 @@ class Macro:
 class Block:
     """The macros of kernels/blocks/NAME.j2 as methods, which append their PTX; `print(block)` lists them.
 
-        >>> pipeline = k.block("pipeline")
-        >>> pipeline.start(ring, 0)
+        >>> from ptxgen.builder import KernelBuilder
+        >>> pipeline = KernelBuilder("gemm", "sm_100a", threads=128).block("pipeline")
+        >>> "wait_full" in pipeline.macros
+        True
 
     Arguments are concepts of `ptxgen.gemm`, numbers and names of registers, as the comment of the macro says. Raises
     BlockError for a macro that there is not and arguments that it does not take, TemplateError for a file that is no
