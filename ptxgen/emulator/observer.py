@@ -482,13 +482,21 @@ def _everyone(handlers: Sequence[Handler]) -> Handler:
 
 def handlers(base: type, observers: Sequence[object]) -> dict[str, Handler]:
     """By name of an event, a method of `base`, what passes it to the observers that override it, in their order."""
-    found: dict[str, list[Handler]] = {name: [] for name in _events(base)}
-    for each in observers:
-        for name in _handled(base, type(each)):
-            found[name].append(getattr(each, name))
-    return {
-        name: _nobody if not each else each[0] if len(each) == 1 else _everyone(each) for name, each in found.items()
-    }
+    found: dict[str, Handler] = dict.fromkeys(_events(base), _nobody)
+    for name, numbers in _handling(base, tuple(map(type, observers))):
+        each = [getattr(observers[number], name) for number in numbers]
+        found[name] = each[0] if len(each) == 1 else _everyone(each)
+    return found
+
+
+@cache
+def _handling(base: type, kinds: tuple[type, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The events that some of these classes override, and the numbers of those: launches have the same ones."""
+    found: dict[str, list[int]] = {}
+    for number, kind in enumerate(kinds):
+        for name in _handled(base, kind):
+            found.setdefault(name, []).append(number)
+    return tuple((name, tuple(numbers)) for name, numbers in found.items())
 
 
 @cache

@@ -43,6 +43,8 @@ class OperandRegions(Observer):
         self._right: set[tuple[int, int]] = set()
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        if not self._parts:
+            return
         passed = _passed(program)  # type: ignore[arg-type]
         self._parts = [each for each in self._parts if passed.get(each.start, 0) < each.size]
 
