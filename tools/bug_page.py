@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.bugs import BUGS, FAMILIES
 from tests.bugs.bug import MARK, REBUILT, SCHEDULES, WRONG, Bug
+from tests.bugs.sanitizer import SHOWN, recorded
 
 PAGE = Path(__file__).parents[1] / "docs" / "bugs.md"
 #: Whose report the page shows.
@@ -36,6 +37,21 @@ The bug above, on your machine:
 prints its kernel as a diff from the fixed one (`-`: the bug, `+`: the fix), and the report. All are in `tests/bugs/`,
 rebuilt as small kernels of our own. Your own kernel: [`ptxgen run`](tutorial.md). Each code in the tables links to the
 rule, its section of the PTX ISA, and the fix.
+
+## What a GPU shows of them
+
+{gpu}
+"""
+_GPU = """The last two columns are of the same kernels on a GPU ({gpu}; {date}; assembled by ptxas {ptxas}): whether
+{repeats} launches alone show the bug, and which tools of compute-sanitizer {sanitizer} report it ({tools} ran). Of
+{judged} kernels for sm_90a, rebuilt ones included, {shown} hang, fault or leave other memory than the right twin, and
+the tools report {found}, {alone} of them without reporting the right twin as well. {twins} right twins are reported.
+{note}
+Anyone can repeat it:
+
+    python -m tools.sanitizer export jobs        # here; carry the folder to the GPU
+    python3 jobs/sweep.py jobs results.json      # there; the standard library is enough
+    python -m tools.sanitizer record results.json
 """
 
 
@@ -56,6 +72,7 @@ def page() -> str:
         trackers=", ".join(_trackers(shipped)),
         example=report(example),
         name=EXAMPLE,
+        gpu=_gpu(),
     )
     return head + "".join(line for family, bugs in FAMILIES.items() for line in _family(family, bugs))
 
@@ -87,11 +104,42 @@ def report(bug: Bug) -> str:
     return f"{source(bug)}: {bug.what}.\n\n" + "".join(f"    {line}\n" for line in said.splitlines())
 
 
+def _gpu() -> str:
+    """What the record of the GPU says of all bugs together."""
+    made, verdicts = recorded()["made"], recorded()["verdicts"].values()
+    return _GPU.format(
+        gpu=made["gpu"],
+        date=made["date"],
+        ptxas=made["ptxas"],
+        sanitizer=made["compute-sanitizer"],
+        repeats=made["repeats"],
+        tools=made["tools"],
+        note=made.get("note", ""),
+        judged=len(verdicts),
+        shown=sum(each["gpu"] in SHOWN for each in verdicts),
+        found=sum(bool(each["bug"]) for each in verdicts),
+        alone=sum(bool(each["bug"]) and not each["twin"] for each in verdicts),
+        twins=sum(bool(each["twin"]) for each in verdicts),
+    )
+
+
+def _on_gpu(bug: Bug) -> str:
+    """The last two cells of a bug."""
+    verdict = recorded()["verdicts"].get(bug.name)
+    if verdict is None:
+        return "| |"
+    said = ", ".join(verdict["bug"])
+    if verdict["twin"]:
+        said += "; of the right twin: " + ", ".join(verdict["twin"])
+    return f"{verdict['gpu']} | {said} |"
+
+
 def _family(family: str, bugs: list[Bug]) -> Iterator[str]:
-    yield f"\n## {family}\n\n| what went wrong | project | ptxgen reports | at |\n|---|---|---|---|\n"
+    yield f"\n## {family}\n\n| what went wrong | project | ptxgen reports | at | GPU alone | compute-sanitizer |\n"
+    yield "|---|---|---|---|---|---|\n"
     for bug in bugs:
         what = f"{bug.what} ({bug.note})" if bug.note else bug.what
-        yield f"| {what} | {source(bug)} | {_code(bug)} | `{_instruction(bug)}` |\n"
+        yield f"| {what} | {source(bug)} | {_code(bug)} | `{_instruction(bug)}` | {_on_gpu(bug)}\n"
 
 
 def source(bug: Bug) -> str:

@@ -99,6 +99,10 @@ class Bug:
         """The PTX of the bug, or of its right twin."""
         return self._kernel(self.ptx, right=right)
 
+    def before_text(self, *, right: bool) -> str:
+        """The PTX of the kernel `before`, of the bug or of its right twin."""
+        return self._kernel(self.before, right=right)
+
     def _kernel(self, body: str, *, right: bool) -> str:
         skipped, kept = ("-", "+") if right else ("+", "-")
         lines = [
@@ -134,7 +138,7 @@ class Bug:
             self.map_type, matrix, (COLUMNS, ROWS), (2 * COLUMNS,), self.box, swizzle=self.swizzle
         )
         data = emulator.array(np.zeros(DATA // 4, np.uint32))
-        texts = [self._kernel(self.before, right=right), text] if self.before else [text]
+        texts = [self.before_text(right=right), text] if self.before else [text]
         reports = emulator.launch_overlapping(
             [
                 Launch(
