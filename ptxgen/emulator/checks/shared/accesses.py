@@ -447,7 +447,8 @@ class SharedAccesses(Observer):
     ) -> None:
         """Lanes of these warps make strong accesses of `size` bytes at offsets of slots' memories, and where they write
         some are `changing` it. All arrays are (lanes,), in the order of the accesses: the last lane to write counts.
-        A load `observes` what others have written. The slot of `access` does not count.
+        A load, or an atomic operation with a result, `observes` what others have written. The slot of `access` does not
+        count.
         """
         self._happens_before.statements.setdefault(access.statement.line, access.statement)
         self._strong_races(warps, slots, inside, size, changing, access, writes=writes)
@@ -466,8 +467,9 @@ class SharedAccesses(Observer):
                 self.stores.forget(slot, touched, bits)
                 self._overwritten(slot, touched, bits)
             clocks = self._happens_before.intervals(warps)
-            self.strong_stores.add(slots, members, inside, size, clocks, changing, access.statement.line)
-        if observes:
+            line = access.statement.line
+            self.strong_stores.add(slots, members, inside, size, clocks, changing, line, observes=observes)
+        elif observes:
             self.strong_stores.observe(slots, members, inside, size)
 
     def _strong_races(

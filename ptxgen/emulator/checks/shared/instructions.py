@@ -55,7 +55,7 @@ class SharedInstructions(Observer):
         self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
         if access.places.slots is not None:
-            self.strong(access, access.active, "atomic operation", turns=turns, reads=uses)
+            self.strong(access, access.active, "atomic operation", turns=turns, reads=uses, observes=returns)
 
     def block_stored(self, warp: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
         granules, masks = granules_of(np.arange(start, start + size, _WORD), _WORD)
@@ -132,7 +132,7 @@ class SharedInstructions(Observer):
         """Strong accesses do not race with each other, and with nothing where they are not `changing` memory.
 
         They come one after the other in the order of `turns`, by default of warps and lanes. `reads`: the result
-        depends on the old value. `observes`: the warp sees what others have stored; an atomic operation replaces it.
+        depends on the old value. `observes`: the warp sees what others have stored.
         """
         warps, _, _, places, size, statement, _ = access
         slots, inside, (lanes,) = places.slots, places.inside, active.reshape(-1).nonzero()

@@ -1,12 +1,14 @@
-"""The last strong store, or atomic operation, on each byte of shared memory.
+"""The last strong stores, or atomic operations, on each byte of shared memory.
 
-Strong accesses do not race with each other (PTX ISA 8.7), so that the last one stands for all, and is kept once for a
-byte, whoever it is by.
+Strong accesses do not race with each other (PTX ISA 8.7), so that few stand for all: the last one to a byte, whoever it
+is by, and the last one before it by another warp. Without the second a warp's own store would hide, whenever it comes
+last, that other warps' stores are unordered with what it does next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +19,41 @@ from ptxgen.emulator.memory.granules import GRANULE, Masks
 _Clocks = NDArray[np.int64]
 
 
+class _Stores(NamedTuple):
+    """One store to each byte of each slot's memory, (slots, bytes): its interval, its warp in the cluster, its line."""
+
+    #: 0 where there is no store, or where it does not count any more.
+    clock: NDArray[np.int32]
+    warp: NDArray[np.int16]
+    line: NDArray[np.int32]
+
+    @classmethod
+    def none(cls, shape: tuple[int, int]) -> _Stores:
+        """No stores; only what is touched takes memory."""
+        return cls(np.zeros(shape, np.int32), np.zeros(shape, np.int16), np.zeros(shape, np.int32))
+
+    def put(
+        self, at: NDArray[np.int64], clock: NDArray[np.int64], warp: NDArray[np.int64], line: NDArray[np.int64]
+    ) -> None:
+        """Stores at flat places; of several at a place the last counts."""
+        self.clock.reshape(-1)[at] = clock
+        self.warp.reshape(-1)[at] = warp
+        self.line.reshape(-1)[at] = line
+
+    def get(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The stores at flat places: interval, warp, line."""
+        clock, warp, line = (each.reshape(-1)[at].astype(np.int64) for each in self)
+        return clock, warp, line
+
+
 class StrongStores:
-    """Which warp, numbered in its cluster, last stored to each byte, in which of its intervals, and in which line."""
+    """Which two warps, numbered in their cluster, last stored to each byte, in which of their intervals and lines."""
 
     def __init__(self, slots: int, members: int, bytes: int) -> None:
         shape = (slots, -(-bytes // GRANULE) * GRANULE)
-        #: 0 where there is none, or what it was does not count any more; only what is touched takes memory.
-        self._clock, self._line = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-        self._warp = np.zeros(shape, np.int16)
+        self._bytes = shape[1]
+        #: The last store to each byte, and the last before it by another warp.
+        self._last, self._before = _Stores.none(shape), _Stores.none(shape)
         #: The last interval of each warp with a strong store to a slot's memory: most questions end here.
         self.latest = np.zeros((slots, members), np.int64)
         #: Slots with strong stores, and True once any slot had one.
@@ -33,7 +62,8 @@ class StrongStores:
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         if self._used[slot]:
-            self._clock[slot] = 0
+            for stores in (self._last, self._before):
+                stores.clock[slot] = 0
             self.latest[slot] = 0
             self._used[slot] = False
 
@@ -46,27 +76,41 @@ class StrongStores:
         clocks: NDArray[np.int64],
         changing: NDArray[np.bool_],
         line: int,
+        *,
+        observes: bool,
     ) -> None:
         """Lanes store `size` bytes each at offsets of slots' memories, those of them that are `changing` something new;
-        all are one-dimensional, and the last lane counts.
+        all are one-dimensional, and the last lane counts. An atomic operation with a result `observes`.
         """
-        at = self._places(slots, inside, size)
-        self._clock.reshape(-1)[at] = np.where(changing, clocks, 0)[:, None]
-        self._warp.reshape(-1)[at] = warps[:, None]
-        self._line.reshape(-1)[at] = line
         np.maximum.at(self.latest, (slots, warps), clocks)
         self._used[slots] = self.any_used = True
+        at = self._places(slots, inside, size).reshape(-1)
+        clock, warp = np.repeat(np.where(changing, clocks, 0), size), np.repeat(warps, size)
+        lines = np.full(len(at), line, np.int64)
+        replaced = self._last.get(at)
+        self._last.put(at, clock, warp, lines)
+        if observes:
+            self._before.clock.reshape(-1)[at] = 0
+            return
+        # What another warp stored before is kept: in an earlier instruction, or in this one by an earlier lane.
+        winner = self._last.warp.reshape(-1)[at]
+        for before in (replaced, (clock, warp, lines)):
+            kept = (before[0] > 0) & (before[1] != winner)
+            if kept.any():
+                self._before.put(at[kept], *(each[kept] for each in before))
 
     def observe(self, slots: NDArray[np.int64], warps: NDArray[np.int64], inside: NDArray[np.int64], size: int) -> None:
         """Lanes see what others have stored, which comes before what they do next (8.9.4): it is forgotten."""
         if self._used[slots].any():
             at = self._places(slots, inside, size)
-            self._clock.reshape(-1)[at[self._warp.reshape(-1)[at] != warps[:, None]]] = 0
+            for stores in (self._last, self._before):
+                stores.clock.reshape(-1)[at[stores.warp.reshape(-1)[at] != warps[:, None]]] = 0
 
     def forget(self, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16) -> None:
         """These bytes were overwritten by something that conflicts with whatever comes."""
         if self._used[slot]:
-            self._clock[slot, _bytes(granules, masks)] = 0
+            for stores in (self._last, self._before):
+                stores.clock[slot, _bytes(granules, masks)] = 0
 
     def unordered(
         self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: _Clocks
@@ -85,12 +129,13 @@ class StrongStores:
     def _late(
         self, slot: int, bytes: NDArray[np.int64], clocks: _Clocks, but: int = -1
     ) -> Iterator[tuple[int, int, int, int]]:
-        clock, warp = self._clock[slot, bytes], self._warp[slot, bytes]
-        late = np.flatnonzero((clock > clocks[warp]) & (warp != but))
-        for member in np.unique(warp[late]).tolist():
-            mine = late[warp[late] == member]
-            last = mine[clock[mine].argmax()]
-            yield member, int(self._line[slot, bytes[last]]), int(clock[last]), int(bytes[last])
+        for stores in (self._last, self._before):
+            clock, warp = stores.clock[slot, bytes], stores.warp[slot, bytes]
+            late = np.flatnonzero((clock > clocks[warp]) & (warp != but))
+            for member in np.unique(warp[late]).tolist():
+                mine = late[warp[late] == member]
+                last = mine[clock[mine].argmax()]
+                yield member, int(stores.line[slot, bytes[last]]), int(clock[last]), int(bytes[last])
 
     def any_unordered(
         self,
@@ -108,18 +153,25 @@ class StrongStores:
             return False
         chosen, byte = np.nonzero(masks[:, None] >> np.arange(GRANULE, dtype=np.uint16) & 1)
         place = (slots[chosen], granules[chosen] * GRANULE + byte)
-        clock, warp = self._clock[place], self._warp[place]
-        return bool(((clock > observed[at[chosen], warp]) & (warp != warps[chosen])).any())
+        for stores in (self._last, self._before):
+            clock, warp = stores.clock[place], stores.warp[place]
+            if ((clock > observed[at[chosen], warp]) & (warp != warps[chosen])).any():
+                return True
+        return False
 
     def latest_after(self, slot: int, observed: _Clocks) -> Iterator[tuple[int, int, int]]:
         """(warp, line, offset) of the last stores to a slot's memory that come after these clocks."""
         if self._used[slot] and (self.latest[slot] > observed).any():
-            for member, line, _, offset in self._late(slot, np.flatnonzero(self._clock[slot]), observed):
+            for member, line, _, offset in self._late(slot, self._stored(slot), observed):
                 yield member, line, offset
+
+    def _stored(self, slot: int) -> NDArray[np.int64]:
+        """The bytes of a slot's memory to which something was stored that counts."""
+        return np.flatnonzero((self._last.clock[slot] > 0) | (self._before.clock[slot] > 0))
 
     def _places(self, slots: NDArray[np.int64], inside: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """The bytes that lanes access: (lanes, size)."""
-        return (slots * self._clock.shape[1] + inside)[:, None] + np.arange(size)
+        return (slots * self._bytes + inside)[:, None] + np.arange(size)
 
 
 def _bytes(granules: NDArray[np.int64], masks: Masks | np.uint16) -> NDArray[np.int64]:
