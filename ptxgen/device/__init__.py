@@ -20,7 +20,17 @@ from ptxgen.device.arrays import (
 )
 from ptxgen.device.kernel import Kernel, KernelError, ParameterInfo, SharedRegion
 from ptxgen.device.launch import Device, Launch, LaunchError, LaunchShape
-from ptxgen.device.report import Access, Finding, LaunchFailedError, LaunchReport, Role, Severity, StaleValue, Status
+from ptxgen.device.report import (
+    Access,
+    Finding,
+    LaunchFailedError,
+    LaunchReport,
+    Repeat,
+    Role,
+    Severity,
+    StaleValue,
+    Status,
+)
 
 __all__ = [
     "Accept",
@@ -41,6 +51,7 @@ __all__ = [
     "LaunchReport",
     "LaunchShape",
     "ParameterInfo",
+    "Repeat",
     "Role",
     "Severity",
     "SharedRegion",

@@ -189,8 +189,7 @@ class Finding:
             yield from each.flattened()
 
     def __str__(self) -> str:
-        place = "" if self.line is None else f"line {self.line}{f' ({self.source})' if self.source else ''}: "
-        lines = f"{place}{self.severity} [{self.code}] {self.message}".splitlines()
+        lines = f"{self.head} {self.message}".splitlines()
         if self.source_text:
             lines.append(shortened(self.source_text, _SHOWN_INSTRUCTION))
         if self.instruction:
@@ -200,6 +199,12 @@ class Finding:
         if self.consequences:
             lines.append(self.consequences_line)
         return "\n    ".join(lines)
+
+    @property
+    def head(self) -> str:
+        """`line 12 (kernel.cu:3:5): error [shared-race]`."""
+        place = "" if self.line is None else f"line {self.line}{f' ({self.source})' if self.source else ''}: "
+        return f"{place}{self.severity} [{self.code}]"
 
     @property
     def consequences_line(self) -> str:
@@ -236,12 +241,25 @@ class StaleValue:
         return f"line {self.line} found what was there before the store of line {self.store_line}, {times}"
 
 
+@dataclass(frozen=True)
+class Repeat:
+    """A finding that an earlier launch of the same emulator had too: in a loop of launches it is shown once."""
+
+    #: Number of the first launch that had it, counted from 1.
+    first: int
+    #: Launches that had it, up to and including this one.
+    launches: int
+
+    def __str__(self) -> str:
+        return f"as in launch {self.first}, {self.launches} launches so far"
+
+
 class LaunchFailedError(RuntimeError):
     """A launch did not end well; `report` says how, and the text of the error is its summary."""
 
     def __init__(self, report: LaunchReport) -> None:
         self.report = report
-        super().__init__(report.summary())
+        super().__init__(report.summary(repeated=True))
 
 
 @dataclass(repr=False)
@@ -271,6 +289,8 @@ class LaunchReport:
     compiler: Compiler | None = None
     #: The paths of source files, by the names that findings have; empty without findings.
     source_files: dict[str, str] = field(default_factory=dict)
+    #: By position in `findings`: those that an earlier launch of the same emulator had too.
+    repeats: dict[int, Repeat] = field(default_factory=dict)
 
     @property
     def compiler_made(self) -> list[Finding]:
@@ -317,10 +337,11 @@ class LaunchReport:
     def __repr__(self) -> str:
         return f"<LaunchReport {self.summary()}>"
 
-    def summary(self, *, consequences: bool = False) -> str:
+    def summary(self, *, consequences: bool = False, repeated: bool = False) -> str:
         """One line on the outcome, each finding below it, and one on stale values where they may be in results.
 
         With `consequences`, those of each finding follow it; without, the advice that a compiler causes is one line.
+        What an earlier launch had too is one short line each, unless `repeated`.
         """
         what = " on ".join(part for part in (shown_name(self.kernel), self.device) if part)
         facts = [f"{self.seconds * 1e3:.3f} ms"]
@@ -333,8 +354,11 @@ class LaunchReport:
         head = f"{what + ': ' if what else ''}{self.status} ({', '.join(facts)})"
         lines = [head, *([f"explored: {self.explored}"] if self.explored else [])]
         folded = [] if consequences else self.compiler_made
-        for finding in self.findings:
+        for position, finding in enumerate(self.findings):
             if any(finding is each for each in folded):
+                continue
+            if position in self.repeats and not (repeated or consequences):
+                lines.append(f"{finding.head} {self.repeats[position]}")
                 continue
             lines.append(str(finding))
             if consequences:

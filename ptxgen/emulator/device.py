@@ -28,6 +28,7 @@ from ptxgen.device import (
     LaunchError,
     LaunchReport,
     LaunchShape,
+    Repeat,
     Status,
     array_dtype,
     array_shape,
@@ -65,6 +66,8 @@ from ptxgen.instr.model.targets import VERSIONS, Target, TargetError, parse_targ
 from ptxgen.limits import SHARED_RESERVED, shared_per_sm
 from ptxgen.names import shown_name
 
+#: What makes findings of two launches the same: kernel, code, severity, line, instruction.
+_Reported = tuple[str, str, str, int | None, str]
 #: Diagnostics of an illegal kernel that a report repeats.
 _REFUSALS = 20
 #: How many modules stay loaded, as in `Gpu`.
@@ -276,6 +279,9 @@ class Emulator:
         #: What barriers of grids count in, at %envreg1 and %envreg2.
         self._workspace: DeviceArray | None = None
         self._images: OrderedDict[str, Image] = OrderedDict()
+        #: Launches so far, and what they have reported.
+        self._launches = 0
+        self._reported: dict[_Reported, Repeat] = {}
 
     def array(self, values: object, dtype: DTypeLike | None = None) -> DeviceArray:
         """Copy host values, as `dtype` if one is given, into new global memory. `host_array` says what is taken."""
@@ -366,7 +372,22 @@ class Emulator:
         for scheduler in grids.begun:
             self._print("".join(scheduler.machine.printed))
         reports = [self._report(*each, seconds) for each in zip(launches, grids.begun, statuses, strict=False)]
+        for report in reports:
+            self._count(report)
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
+
+    def _count(self, report: LaunchReport) -> None:
+        """Note what a launch reports, and in its report what an earlier launch has reported already."""
+        self._launches += 1
+        counted = set[_Reported]()
+        for position, finding in enumerate(report.findings):
+            key = report.kernel, finding.code, finding.severity, finding.line, finding.instruction
+            before = self._reported.get(key)
+            if key not in counted:
+                counted.add(key)
+                self._reported[key] = Repeat(before.first, before.launches + 1) if before else Repeat(self._launches, 1)
+            if self._reported[key].first < self._launches:
+                report.repeats[position] = self._reported[key]
 
     def explore(
         self,
