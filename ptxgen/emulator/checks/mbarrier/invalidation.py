@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptxgen.device.report import Role, Severity
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -26,8 +29,11 @@ class Invalidation(Observer):
         self._happens_before, self._order, self._findings = happens_before, order, findings
         #: The severity of waits for the last phase that come after the object's end.
         self._late: WeakKeyDictionary[MBarrier, Severity] = WeakKeyDictionary()
+        #: By CTA slot and address of an object that is gone: the warp that invalidated it, its interval, its statement.
+        self._gone: dict[tuple[int, int], tuple[int, int, Statement]] = {}
 
     def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+        self._gone[slot, mbarrier.address] = warp, self._happens_before.clock(warp), statement
         last = mbarrier.phase - 1
         late: Severity = "advice" if self._has_seen(warp, mbarrier, last) else "error"
         self._late[mbarrier] = late
@@ -37,6 +43,26 @@ class Invalidation(Observer):
             waits = use.phase is not None and use.phase <= last
             if not (waits and self._happens_before.ordered_by_relaxed_arrival(warp, other, use.clock)):
                 self._report(mbarrier, warp, other, use, statement, late if waits else "error")
+
+    def mbarrier_initialized(self, warp: int, slot: int, mbarrier: MBarrier) -> None:
+        other, clock, invalidated = self._gone.pop((slot, mbarrier.address), (warp, 0, mbarrier.statement))
+        if other == warp or self._happens_before.has_observed(warp, other, clock):
+            return
+        place = mbarrier.address
+        init = self._findings.access("initializer", mbarrier.statement, warp, slot=slot, space="shared", address=place)
+        inval = self._findings.access("accessor", invalidated, other, slot=slot, space="shared", address=place)
+        self._findings.report(
+            mbarriers.MBARRIER_INVAL_RACE,
+            mbarrier.statement,
+            summary=f"{init} makes {init.place} anew, which {inval} may not have invalidated yet",
+            rule="The two warps have not synchronized after the mbarrier.inval",
+            fix="a barrier between the mbarrier.inval and the mbarrier.init",
+            accesses=(init, inval),
+        )
+
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
+        gone = set(slots.tolist())
+        self._gone = {place: made for place, made in self._gone.items() if place[0] not in gone}
 
     def _has_seen(self, warp: int, mbarrier: MBarrier, phase: int) -> bool:
         """Whether a wait for a phase that has passed happens before this point of a warp."""

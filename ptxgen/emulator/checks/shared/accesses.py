@@ -530,7 +530,12 @@ class SharedAccesses(Observer):
         self.barriers[slot, mbarrier.address // GRANULE] |= np.uint16(0xFF << mbarrier.address % GRANULE)
 
     def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
-        self.barriers[slot, mbarrier.address // GRANULE] &= ~np.uint16(0xFF << mbarrier.address % GRANULE)
+        """The bytes may be used again once the inval is ordered before: it counts as a store to them."""
+        granule, mask = mbarrier.address // GRANULE, np.uint16(0xFF << mbarrier.address % GRANULE)
+        self.barriers[slot, granule] &= ~mask
+        self._happens_before.statements.setdefault(statement.line, statement)
+        member, clock = warp % self._happens_before.members, self._happens_before.clock(warp)
+        self.stores.add(slot, member, np.array([granule]), np.array([mask]), clock, statement.line)
 
     def _spare_barriers(
         self,
