@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
-import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,9 +17,8 @@ from ptxgen.cli.common.options import (
     Jobs,
     KernelName,
     Settings,
-    make_plan,
 )
-from ptxgen.cli.errors import OK, WRONG, InputError, choose
+from ptxgen.cli.errors import InputError, choose
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.inspect import SHOWN, Inspection
 from ptxgen.cli.launch.words import (
@@ -39,7 +35,6 @@ from ptxgen.cli.launch.words import (
 
 if TYPE_CHECKING:
     from ptxgen.device.report import Severity
-    from ptxgen.gemm.job import GemmJob, GemmResult
 
 
 def register(app: typer.Typer) -> None:
@@ -280,19 +275,13 @@ def run(
     and reference) or a `kernel` (then with --arg), or FILE.ptx as 'ptxgen build' wrote it, edited. With --device gpu
     it may be left out: then the kernel and its options are what should be fastest there.
     """
-    import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
-    from ptxgen.cli.common.files import is_file, known_target, parse_ptx, read_ptx, require_writable
-    from ptxgen.cli.common.terminal import output, steps
-    from ptxgen.cli.launch.findings import gemm_results
+    from ptxgen.cli.common.files import is_file, known_target, read_ptx
+    from ptxgen.cli.launch import gemm
     from ptxgen.cli.launch.jobs import Options, named_in, run_file
-    from ptxgen.cli.launch.report import RunReport
-    from ptxgen.cli.launch.schedules import GemmRun, schedules_to_try, search
     from ptxgen.cli.launch.values import parse_outputs
-    from ptxgen.cli.toolchain.ptx import assembled
     from ptxgen.device import read_accepts
     from ptxgen.executor import require_workers
     from ptxgen.files import similar_file
-    from ptxgen.gemm.job import GemmJob
 
     written = Output.of(formats, as_json=as_json)
     chosen = choose("--schedule", schedule, devices.SCHEDULES)
@@ -305,134 +294,36 @@ def run(
     require_workers(jobs, dask)
     accepted = read_accepts(accept) if accept is not None else ()
     inspection = Inspection.of(lines, trace, at, shows, whys, device=device, many=bool(schedules), html=html)
-    sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
     own_launch = LaunchWords(arguments, outputs, grid, block, cluster, shared_bytes, entry, known_target(target))
+    options = Options(
+        seed, chosen, device, advice, accepted, schedules, jobs, dask, written, {}, timeout, verbose, explore, severity
+    )
+    sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
     more = {name: value for name, value in sizes.items() if value is not None}
+    wanted = gemm.GemmRequest(kernel, m, n, k, tuple(settings), dtype, c_dtype, more, whole_range, ptx)
     if not kernel:
-        kernel, settings, (m, n) = _fastest(m, n, k, settings, dtype, c_dtype)
+        wanted = wanted.fastest()
     if ncu:
         if device != "gpu":
             raise InputError("--ncu profiles a GPU: add --device gpu")
-        words = [kernel, "--m", str(m), "--n", str(n), "--k", str(k), "--seed", str(seed)]
-        given = {"--dtype": dtype, "--c-dtype": c_dtype, "--ptx": ptx}
-        words += [word for name, value in more.items() for word in (f"--{name}", str(value))]
-        words += [word for setting in settings for word in ("--set", setting)]
-        words += [word for option, value in given.items() if value is not None for word in (option, value)]
-        words += ["--whole-range"] * whole_range
-        report_name = ncu_report or re.sub(r"[^\w.]+", "-", kernel).strip("-.") + ".ncu-rep"
-        if not report_name.endswith(".ncu-rep"):  # ncu would add it
-            raise InputError(f"--ncu-report must end in .ncu-rep, not {report_name!r}")
-        require_writable(report_name)
-        return _profiled(report_name, [*words, *own_launch.words], ncu_options or "", as_json=written.printed == "json")
+        words = [*wanted.words(seed), *own_launch.words]
+        return gemm.profiled(wanted.kernel, words, ncu_report, ncu_options, as_json=written.printed == "json")
     for option, value in (("--ncu-report", ncu_report), ("--ncu-options", ncu_options)):
         if value is not None:
             raise InputError(f"{option} goes with --ncu")
-    edited = None
     if kernel.endswith((".cubin", ".fatbin", ".txt", ".o", ".so")) and not is_file(kernel):
         raise InputError(f"there is no file {kernel}{similar_file(kernel)}")
     if is_file(kernel):
-        edited = None if kernel.endswith(".py") else read_ptx(kernel, target)
-        settings_of = named_in(edited) if edited is not None and not own_launch.words else None
-        if settings_of is None:
+        text = None if kernel.endswith(".py") else read_ptx(kernel, target)
+        named = named_in(text) if text is not None and not own_launch.words else None
+        if named is None:
             if whole_range:
                 raise InputError(f"--whole-range is for shipped kernels: {kernel} has inputs of its own")
-            files = parse_outputs(outputs)
-            options = Options(
-                seed, chosen, device, advice, accepted, schedules, jobs, dask, written, files, timeout, verbose,
-                explore, severity,
-            )  # fmt: skip
-            return run_file(own_launch.runnable(kernel, seed, edited), options, inspection)
-        ptx = kernel
-        kernel, own = settings_of
-        settings = [*own, *settings]
-    own_launch.refuse(kernel)
-    start = time.perf_counter()
-    plan = make_plan(kernel, settings, dtype, c_dtype, None if ptx else (m, n, k))
-    for option, value, there, needed in (
-        ("--alpha", alpha, plan.epilogue.combination.alpha, "alpha=true"),
-        ("--beta", beta, plan.epilogue.combination.source, "source=f32"),
-    ):
-        if value is not None and not there:
-            raise InputError(f"{option} is for a kernel that takes it: add --set {needed}")
-    job = GemmJob(plan, m, n, k, seed, more, whole_range)
-    _require_memory(job)
-    inspection.require_elements(job.shapes)
-    if ptx is None:
-        text = plan.text
-    else:
-        text = read_ptx(ptx) if edited is None else edited
-        parse_ptx(text, ptx)
-    inspection.require_line(text)
-    planned = time.perf_counter() - start
-    with steps() as progress:
-        progress.begin("assembling")
-        start = time.perf_counter()
-        cubin = assembled(text, plan.target)
-        seconds = time.perf_counter() - start
-    found = None
-    if schedules:
-        tries = [
-            GemmRun(
-                schedule=now,
-                seed=each,
-                advice=advice,
-                accept=accepted,
-                timeout=timeout,
-                kernel=kernel,
-                job=job,
-                text=text,
-            )
-            for now, each in schedules_to_try(schedules, seed)
-        ]
-        found = search(tries, jobs, dask)
-        result = cast("GemmResult", found.last)
-    else:
-        with steps() as progress:
-            progress.begin("starting the device")
-            made = devices.open_device(
-                device, kernel, plan.target, chosen, seed, progress, advice, accepted, timeout, explore
-            )
-            progress.begin(f"running on {made.name}")
-            inspection.observe(made, plan.roles.names)
-            result = job.run(made, text=text)
-    timings = {"plan+render": planned, "assemble": seconds}
-    timings.update({name: value for name, value in result.timings.items() if name != "render"})
-    report = RunReport(
-        kernel,
-        result,
-        cubin,
-        timings,
-        (found.tried[-1].schedule if found else chosen) if device == "emulator" else None,
-        ptx,
-        found,
-        verbose,
-        found.unused_accepts if found else result.launch.unused_accepts,
-    )
-
-    from ptxgen.cli.common.terminal import text_of
-
-    inspection.write_page(
-        result.launch,
-        title=f"{kernel} on {result.launch.device}",
-        ok=result.ok,
-        verdict="correct" if result.ok else result.status,
-        report=text_of(report.print),
-        text=result.kernel.text,
-        errors=[each.message for each in result.errors if each.finding is None],
-        shared=plan.shared,
-    )
-
-    def show() -> None:
-        with output() as console:
-            report.print(console)
-        inspection.show(result.arrays)
-
-    written.write(
-        text=show,
-        data=lambda: {**report.json(), **inspection.as_json(result.arrays)},
-        report=lambda: gemm_results(result, kernel, report.schedule, ptx, report.unused_accepts),
-    )
-    return WRONG if not result.ok or result.launch.fails(severity) else OK
+            options = replace(options, outputs=parse_outputs(outputs))
+            return run_file(own_launch.runnable(kernel, seed, text), options, inspection)
+        wanted = replace(wanted, kernel=named[0], settings=(*named[1], *settings), ptx=kernel, edited=text)
+    own_launch.refuse(wanted.kernel)
+    return gemm.run_gemm(wanted, options, inspection)
 
 
 def _require_possible(
@@ -478,59 +369,3 @@ def _require_possible(
         raise InputError("--timeout is for the emulator: a GPU cannot be stopped")
     if timeout is not None and not timeout > 0:
         raise InputError(f"--timeout must be more than 0 seconds, not {timeout:g}")
-
-
-def _fastest(
-    m: int, n: int, k: int, settings: Sequence[str], dtype: str | None, c_dtype: str | None
-) -> tuple[str, list[str], tuple[int, int]]:
-    """The kernel that should be fastest on the GPU here, its options as `--set` takes them, and its M and N."""
-    from ptxgen.gemm import best, find, parse_options
-    from ptxgen.gpu import Gpu
-
-    given = dict(each.split("=", 1) for each in settings if "=" in each)
-    given.update({name: each for name, each in (("dtype", dtype), ("c_dtype", c_dtype)) if each is not None})
-    chosen = best(m, n, k, device=Gpu(), **{"dtype": "bf16", **parse_options(given)})
-    name = chosen.plan.name
-    return name, find(name).settings(chosen.plan.config), chosen.operands(m, n)
-
-
-def _profiled(report_name: str, words: Sequence[str], options: str, *, as_json: bool) -> int:
-    """Run `ptxgen run WORDS --device gpu` under ncu, and print the summary of its report and the command.
-
-    Raises GpuNotFoundError without a GPU, ProfilerError without ncu or a report, InputError for options that no shell
-    could split.
-    """
-    import shlex
-    import sys
-    from pathlib import Path
-
-    from ptxgen.gpu import Gpu
-    from ptxgen.ncu.binary import require_library
-    from ptxgen.ncu.profile import find_ncu, profile, profile_command, summary_of
-
-    try:
-        more = shlex.split(options)
-    except ValueError as error:
-        raise InputError(f"--ncu-options {options!r}: {str(error).lower()}") from None
-    find_ncu()
-    require_library()
-    Gpu()
-    report = Path(report_name)
-    command = profile_command([sys.executable, "-m", "ptxgen", "run", *words, "--device", "gpu"], report, more)
-    profile(command, report)
-    if not as_json:
-        print(f"$ {shlex.join(command)}")
-    print(summary_of(report, *["--json"] * as_json), end="")
-    return OK
-
-
-def _require_memory(job: GemmJob) -> None:
-    try:
-        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # no such question on this system
-        return
-    if job.host_bytes > available:
-        raise InputError(
-            f"M {job.m}, N {job.n}, K {job.k} takes about {job.host_bytes / 2**30:.0f} GiB of memory, and this machine "
-            f"has {available / 2**30:.0f} GiB; take smaller sizes"
-        )
