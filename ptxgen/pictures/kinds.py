@@ -103,10 +103,13 @@ class Declared:
         for each in self.parameters:
             if each.name == name:
                 return each
+        from ptxgen.pictures import KINDS  # of which this is one
+
         close = difflib.get_close_matches(name, [each.name for each in self.parameters], n=1)
-        raise DescriptorError(
-            f"{self.name} has no {name!r}" + (f"; did you mean {close[0]}?" if close else f"; it has {self._names()}")
-        )
+        others = [kind.name for kind in KINDS.values() if any(each.name == name for each in kind.parameters)]
+        elsewhere = f"; the layout {others[0]} has it" if len(others) == 1 else ""
+        advice = f"; did you mean {close[0]}?" if close else f"; it has {self._names()}{elsewhere}"
+        raise DescriptorError(f"{self.name} has no {name!r}{advice}")
 
     def _bare(self, word: str, given: dict[str, Any]) -> Parameter:
         """The first parameter that the word can be the value of, not counting those that have one."""

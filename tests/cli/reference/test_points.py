@@ -63,6 +63,20 @@ QUESTIONS = [
     # What is the offset of (3, 17) in a CuTe layout? 384 + 17, chunk 1 ^ 3.
     ("layout cute Swizzle<3,4,3>o(8,128):(128,1) at=3,17", "i0 3, i1 17: offset 417"),
     # Which parity does a fresh mbarrier's consumer wait for?
+    # Which warp may access lane 70 of tensor memory? 70 // 32.
+    ("explain TMEM-lanes", "Warp w of a warpgroup (w = %warpid % 4) can load and store lanes"),
+    # How much shared memory has a CTA of a B200?
+    ("explain shared-memory-limit", "up to 227 KiB"),
+    # What must the strides of a tensormap be multiples of?
+    ("explain globalStrides", "ultiples of 16 bytes"),
+    # What is ue8m0's byte 0x7F?
+    ("explain ue8m0", "0x7F"),
+    # Where is row 27, column 3 of a wgmma's D? Warp 1, row 11 - 8, thread 3 * 4 + 1 of it.
+    ("layout fragment of=wgmma-d at=27,3", "thread 45, warp 1, lane 13, register 3, bits 0-31"),
+    # What does address 0x7f6 of an MN-major tile hold?
+    ("layout operand mn 128B rows=64 k=16 address=0x7f6", "address 0x7f6: row 3, k 15, bank 29"),
+    # In which column and half of tensor memory is K 13 of row 5 of a bf16 A?
+    ("layout a at=5,13", "row 5, k 13: copy 0, lane 5, column 6, bits 16-31"),
     ("explain fresh-mbarrier", "wait parity 0   blocks until phase 0 completes      consumer (full barrier)"),
 ]
 
