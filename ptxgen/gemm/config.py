@@ -18,6 +18,7 @@ _SCHEDULERS = ("grid", "static", "stream", "clc")
 _CONSUMERS = ("cooperative", "pingpong")
 _ORDERS = ("panels", "hilbert")
 _PHASES = ("register", "local")
+_SUMS = ("own", "ring")
 _STORE_CACHES = ("", "no_allocate")
 _KINDS = ("", *SCALED_KINDS)
 _SCALES = ("", "ue8m0", "ue4m3")
@@ -119,7 +120,12 @@ class GemmConfig:
         choices=_CONSUMERS,
     )
     split_k: int = option(
-        1, "CTAs of a cluster that share the K blocks of a tile and add up their sums", choices=(1, 2, 4, 8)
+        1, "CTAs of a cluster that share the K blocks of a tile and add up their sums", range=(1, 8, 1)
+    )
+    sums: str = option(
+        "own",
+        "where the sums of the other CTAs of a split tile go: shared memory of their own, or that of A and B",
+        choices=_SUMS,
     )
     lag: int = option(0, "K blocks by which the second of two warpgroups lags behind the first", range=(0, 4, 1))
     load_registers: int = option(

@@ -26,15 +26,13 @@ TMEM_ADDRESS = Wanted("tmem", 4, 4, "address of the accumulators")
 # What a config may not combine.
 
 
-def require_cluster(config: GemmConfig, wgmma: bool) -> None:
+def require_cluster(config: GemmConfig) -> None:
     """Raises PlanError for a cluster that the design or the hardware does not have."""
     m, n, group = config.cluster_m, config.cluster_n, config.cta_group
     if m % group:
         raise PlanError(f"cta_group::{group} takes pairs of CTAs along M: cluster_m must be even, not {m}")
     if m * n > 8:
         raise PlanError(f"a cluster has at most 8 CTAs, but {m}×{n} has {m * n}")
-    if wgmma and min(m, n) > 1:
-        raise PlanError(f"clusters lie along M or along N here, but {m}×{n} goes along both")
 
 
 def require_splits(config: GemmConfig, hopper_roles: bool) -> None:
@@ -44,21 +42,24 @@ def require_splits(config: GemmConfig, hopper_roles: bool) -> None:
     """
     if config.scheduler == "stream" and (not hopper_roles or config.batched):
         raise PlanError("stream takes a Hopper kernel with roles and without batches")
-    if config.split_k == 1:
+    m, n, parts = config.cluster_m, config.cluster_n, config.split_k
+    if config.scheduler == "stream" and min(m, n) > 1:
+        raise PlanError(f"stream takes clusters along M or along N, but {m}×{n} goes along both")
+    if parts == 1 and config.sums != "own":
+        raise PlanError(f"sums={config.sums} takes split_k of 2 or more")
+    if parts == 1:
         return
     if not hopper_roles:
         raise PlanError(f"split_k={config.split_k} takes a Hopper kernel with roles")
-    needed = {
-        "scheduler": "grid",
-        "consumers": "cooperative",
-        "cluster_m": 1,
-        "cluster_n": 1,
-        "lag": 0,
-    }
+    needed = {"scheduler": "grid", "consumers": "cooperative", "lag": 0}
+    if config.scales != "none":
+        needed |= {"cluster_m": 1, "cluster_n": 1}
     others = [f"{name}={getattr(config, name)}" for name, value in needed.items() if getattr(config, name) != value]
     if others:
         takes = ", ".join(f"{name}={value}" for name, value in needed.items())
         raise PlanError(f"split_k={config.split_k} takes {takes}; this kernel has {', '.join(others)}")
+    if m * n * parts > 8:
+        raise PlanError(f"a cluster has at most 8 CTAs, but {m}×{n} of split_k={parts} has {m * n * parts}")
 
 
 # Operands.
@@ -249,10 +250,12 @@ def pipelines(
     group, ctas, clustered = config.cta_group, scheduler.cluster_ctas, scheduler.cluster_ctas > 1
     what = "a K block of A and B"
     if isinstance(accumulator, RegisterAccumulator):
-        # Every consumer warp of every CTA of the cluster, all of which share A or B. No scope: copies and wgmma follow
-        # an mbarrier of another CTA all the same, and ptxas makes .cluster a MEMBAR of the GPU in every K block.
+        # Every consumer warp of every CTA that this one loads for: those of its row and of its column of the cluster.
+        # No scope: copies and wgmma follow an mbarrier of another CTA all the same, and ptxas makes .cluster a MEMBAR
+        # of the GPU in every K block.
         loaded = a.bytes + b.bytes + (0 if block_scales is None else block_scales.bytes)
-        ab = Pipeline("ab", config.stages, 1, loaded, 4 * accumulator.warpgroups * ctas, what)
+        sharing = config.cluster_m + config.cluster_n - 1
+        ab = Pipeline("ab", config.stages, 1, loaded, 4 * accumulator.warpgroups * sharing, what)
         # Warpgroups that take turns: the warps of one arrive where the other waits.
         turns = [Pipeline("turn", 2, 4, 0, 0, "the turn of a warpgroup to multiply")]
         lags = [Pipeline("lag", 1, 4, 0, 0, "the start of the second warpgroup")]

@@ -70,7 +70,7 @@ class GemmPlan:
         if design == "gemv":
             return cls._gemv(config, template, target)
         wgmma, specialized = target == "sm_90a", design == "specialized"
-        parts.require_cluster(config, wgmma)
+        parts.require_cluster(config)
         parts.require_splits(config, wgmma and specialized)
         # The order in which data flows: operands, accumulator, epilogue. Rings and shared memory follow from them.
         a, b = parts.operands(config, scaled, wgmma, by_tma=design != "copies")
@@ -83,9 +83,9 @@ class GemmPlan:
             accumulator, roles = parts.tensor_memory(config, a, b, scales, specialized)
         scheduler = parts.scheduler(config, accumulator.rows)
         epilogue = parts.epilogue(config, accumulator, roles)
-        reduction = ClusterReduction.of(scheduler.split_k, accumulator, roles)
+        reduction = ClusterReduction.of(config, accumulator, roles)
         pipelines = parts.pipelines(config, a, b, scheduler, accumulator, block_scales)
-        pipelines += [reduction.pipeline] if reduction else []
+        pipelines += reduction.pipelines if reduction else []
         wanted = parts.stages_in_shared_memory(config, (a, b), scales, block_scales)
         wanted += epilogue.wanted
         wanted += [reduction.wanted] if reduction else []
@@ -205,7 +205,7 @@ class GemmPlan:
     @property
     def reduction(self) -> ClusterReduction | None:
         """How the CTAs of a cluster reduce a tile that they split along K; None where they do not."""
-        return ClusterReduction.of(self.scheduler.split_k, self.accumulator, self.roles)
+        return ClusterReduction.of(self.config, self.accumulator, self.roles)
 
     @property
     def c_dtype(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.pipeline import Pipeline
 from ptxgen.gemm.roles import Roles
 from ptxgen.gemm.shared_map import Wanted
@@ -15,25 +16,34 @@ _WRITTEN_OUT = 128
 
 @dataclass(frozen=True)
 class ClusterReduction:
-    """The CTAs of a cluster, `parts` of them (a power of two), have one tile, and a share of its K blocks each.
+    """CTAs of a cluster, `parts` of them, have one tile, and a share of its K blocks each; ranks are of these.
 
     Their consumer warps divide the tile alike. What warp w of each has summed is reduced by warp w of the CTA of rank
     w mod `parts`, the warp's owner, which stores it: it receives the sums of the other CTAs, 512 bytes per 4 of their
-    `registers`, and adds them to its own, beginning with those of the rank after its own.
+    `registers`, and adds them to its own, beginning with those of the rank after its own. `over_ring`: they take the
+    place of the stages of A and B, and are sent when all CTAs have multiplied.
     """
 
     parts: int
     warps: int
     registers: int
     d_type: str
+    over_ring: bool = False
+
+    @property
+    def even(self) -> bool:
+        """Whether the CTAs are a power of two."""
+        return self.parts & (self.parts - 1) == 0
 
     @classmethod
-    def of(cls, parts: int, accumulator: Accumulator | RegisterAccumulator, roles: Roles) -> ClusterReduction | None:
-        """The reduction of an accumulator in registers over `parts` CTAs; None where tiles are not split so."""
-        if parts == 1 or not isinstance(accumulator, RegisterAccumulator):
+    def of(
+        cls, config: GemmConfig, accumulator: Accumulator | RegisterAccumulator, roles: Roles
+    ) -> ClusterReduction | None:
+        """The reduction of an accumulator in registers; None where tiles are not split so."""
+        if config.split_k == 1 or not isinstance(accumulator, RegisterAccumulator):
             return None
         registers = accumulator.blocks * accumulator.n // 2
-        return cls(parts, roles.storing, registers, accumulator.d_type)
+        return cls(config.split_k, roles.storing, registers, accumulator.d_type, config.sums == "ring")
 
     @property
     def owned(self) -> int:
@@ -68,12 +78,15 @@ class ClusterReduction:
     @property
     def wanted(self) -> Wanted:
         words = f"sums of {self.others} other CTA{'s' * (self.others > 1)} for each of {self.owned} warps"
-        return Wanted("sums", self.owned * self.received, 128, words, self.owned * self.others)
+        over = ("a", "b") if self.over_ring else ()
+        return Wanted("sums", self.owned * self.received, 128, words, self.owned * self.others, over)
 
     @property
-    def pipeline(self) -> Pipeline:
-        """An mbarrier for each warp that receives sums."""
-        return Pipeline("sums", self.owned, 1, self.received, 0, "the sums of the other CTAs")
+    def pipelines(self) -> list[Pipeline]:
+        """An mbarrier for each warp that receives sums, and where they go over the ring, one for the end of its use."""
+        sums = Pipeline("sums", self.owned, 1, self.received, 0, "the sums of the other CTAs")
+        ends = Pipeline("ends", 1, self.parts * self.warps, 0, 0, "the end of all main loops of the cluster")
+        return [sums, *[ends] * self.over_ring]
 
     def share(self, k: int, k_tile: int) -> int:
         """The part of K of a CTA, in elements: whole K blocks. The CTAs of the last ranks may have less, or nothing."""

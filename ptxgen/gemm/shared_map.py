@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxgen.device import SharedRegion
@@ -12,13 +12,17 @@ from ptxgen.limits import shared_per_cta
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A region before it has a place; `stages` copies of `bytes // stages` each."""
+    """A region before it has a place; `stages` copies of `bytes // stages` each.
+
+    `over`: regions that it takes the place of, one after the other, when they are no longer used.
+    """
 
     name: str
     bytes: int
     alignment: int
     holds: str
     stages: int = 1
+    over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +50,21 @@ class SharedMap:
     limit: int
 
     @classmethod
-    def place(cls, wanted: Iterable[Wanted], *, target: str) -> SharedMap:
+    def place(cls, wanted: Sequence[Wanted], *, target: str) -> SharedMap:
         """Place regions one after the other. Raises PlanError with every region's size when they exceed the limit."""
-        regions, end = [], 0
+        regions: list[Region] = []
+        end = 0
         for each in wanted:
+            if each.over:
+                regions.append(_over(each, regions))
+                continue
             offset = -(-end // each.alignment) * each.alignment
             regions.append(Region(each.name, offset, each.bytes, each.alignment, each.holds, each.stages))
             end = offset + each.bytes
         made = cls(tuple(regions), shared_per_cta(target))
         if made.bytes > made.limit:
-            parts = " + ".join(region.sum for region in regions)
+            placed = {each.name for each in wanted if each.over}
+            parts = " + ".join(region.sum for region in regions if region.name not in placed)
             raise PlanError(
                 f"the kernel needs {made.bytes} bytes of shared memory ({parts}); a CTA on {target} has {made.limit}"
             )
@@ -82,3 +91,14 @@ class SharedMap:
             if region.name == name:
                 return region.offset
         raise KeyError(f"no region {name!r}; there are {', '.join(region.name for region in self.regions)}")
+
+
+def _over(wanted: Wanted, regions: Sequence[Region]) -> Region:
+    """A region in the place of others. Raises PlanError where they are too small."""
+    places = [each for each in regions if each.name in wanted.over]
+    first, room = places[0].offset, places[-1].offset + places[-1].bytes - places[0].offset
+    made = Region(wanted.name, first, wanted.bytes, wanted.alignment, wanted.holds, wanted.stages)
+    if made.bytes > room:
+        names = " and ".join(wanted.over)
+        raise PlanError(f"{made.sum} bytes do not fit into the {room} of {names}")
+    return made

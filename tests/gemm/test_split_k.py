@@ -49,6 +49,30 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
         {**GRID, "split_k": 2, "m_tile": 64, "alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu"},
     ),
 ]
+#: The sums of other CTAs in the place of A and B, and CTAs that are no power of two.
+UNEVEN: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
+    ((130, 10, 1000), {**SWAPPED, "split_k": 3}),
+    ((130, 30, 1100), {**SWAPPED, "split_k": 6, "m_tile": 128, "sums": "ring"}),
+    ((64, 16, 264), {**SWAPPED, "split_k": 7, "sums": "ring"}),  # five K blocks
+    ((100, 70, 1100), {**GRID, "split_k": 5, "n_tile": 72, "chunk": 72, "stages": 3, "sums": "ring"}),
+    ((200, 70, 520), {**GRID, "split_k": 8, "sums": "ring"}),
+    ((100, 40, 700), {**GRID, "split_k": 2, "m_tile": 64, "sums": "ring", "epilogue": "direct"}),
+    ((100, 40, 1000), {**GRID, "split_k": 3, "dtype": "e4m3", "c_dtype": "bf16", "sums": "ring"}),
+    ((200, 40, 1000), {**GRID, "split_k": 5, "dtype": "e4m3", "promote": False, "c_dtype": "bf16", "m_tile": 192}),
+]
+#: Clusters along M, N or both, which multicast; a split K takes one for each share.
+PLAIN: dict[str, Any] = {name: value for name, value in GRID.items() if name != "cluster_m"}
+TURNED: dict[str, Any] = {name: value for name, value in SWAPPED.items() if name != "cluster_m"}
+CLUSTERS: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
+    ((130, 60, 260), {**TURNED, "cluster_m": 2, "cluster_n": 2, "split_k": 2}),
+    ((130, 40, 390), {**TURNED, "cluster_m": 2, "split_k": 3, "sums": "ring"}),
+    ((70, 60, 330), {**TURNED, "cluster_m": 1, "cluster_n": 4, "split_k": 2, "sums": "ring"}),
+    ((130, 40, 700), {**PLAIN, "cluster_m": 2, "split_k": 4, "dtype": "e4m3", "c_dtype": "bf16", "sums": "ring"}),
+    ((130, 130, 200), {**PLAIN, "cluster_m": 2, "cluster_n": 4, "m_tile": 64}),
+    ((300, 70, 200), {**TURNED, "cluster_m": 4, "cluster_n": 2, "scheduler": "static", "slots": 16, "panel": 2}),
+    ((200, 70, 330), {**PLAIN, "cluster_m": 2, "cluster_n": 2, "dtype": "e4m3", "c_dtype": "bf16"}),
+]
+CASES += [*UNEVEN, *CLUSTERS]
 BATCHED: dict[str, Any] = {**GRID, "split_k": 2, "m_tile": 64, "batched": True}
 
 
@@ -142,6 +166,31 @@ def test_planted_bugs_are_found(pattern: str, new: str, status: str) -> None:
     assert _run(plan, text).status == status
 
 
+@pytest.mark.parametrize("choices", [{"cluster_m": 1}, {"cluster_m": 2}], ids=str)
+def test_sums_that_do_not_wait_for_the_end_of_the_ring_are_found(choices: dict[str, Any]) -> None:
+    plan = find(NAME).plan(**{**SWAPPED, **choices}, split_k=3, sums="ring")
+    text, count = re.subn(
+        r"(%p_done, \[%r_ends_slot\+\d+\], %r_ends_phase;\n(?:\s*\.loc.*\n)*)\s*@!%p_done bra .*;", r"\1", plan.text
+    )
+    assert count == 1
+    assert _run(plan, plan.text).ok
+    assert _run(plan, text).status in ("findings", "fault")
+
+
+def test_a_stage_that_only_its_own_cta_releases_is_found() -> None:
+    plan = find(NAME).plan(**{**PLAIN, "cluster_m": 2, "cluster_n": 2, "m_tile": 64})
+    count = 4 * (2 + 2 - 1)
+    ring = plan.pipeline("ab")
+    assert ring.empty_arrivals == count  # of its row and its column, not of the CTA across
+    first = f"[smem+{ring.empty}], {count};"
+    assert first in plan.text
+    text = plan.text.replace(first, f"[smem+{ring.empty}], 4;")
+    result = GemmJob(plan, 100, 60, 1000).run(
+        Emulator(plan.target, "random", seed=1, multiprocessors=8, max_steps=400_000), text=text
+    )
+    assert not result.ok
+
+
 def test_too_few_bytes_expected_is_found() -> None:
     plan = find(NAME).plan(**SWAPPED, split_k=4)
     text = plan.text.replace(
@@ -156,14 +205,25 @@ def test_too_few_bytes_expected_is_found() -> None:
     [
         (
             {"split_k": 4},
-            "split_k=4 takes scheduler=grid, consumers=cooperative, cluster_m=1, cluster_n=1, lag=0; this kernel has "
-            "scheduler=static, cluster_m=2",
+            "split_k=4 takes scheduler=grid, consumers=cooperative, lag=0; this kernel has scheduler=static",
         ),
-        ({**GRID, "split_k": 2, "cluster_n": 2}, "this kernel has cluster_n=2"),
+        (
+            {**GRID, "split_k": 2, "cluster_m": 4, "cluster_n": 2},
+            "a cluster has at most 8 CTAs, but 4×2 of split_k=2 has 16",
+        ),
+        (
+            {**GRID, "scheduler": "stream", "cluster_m": 2, "cluster_n": 2},
+            "stream takes clusters along M or along N, but 2×2 goes along both",
+        ),
         ({**GRID, "split_k": 2, "lag": 1}, "this kernel has lag=1"),
         ({**GRID, "split_k": 2, "scheduler": "stream"}, "this kernel has scheduler=stream"),
         ({**GRID, "split_k": 2, "consumers": "pingpong"}, "this kernel has consumers=pingpong"),
-        ({**GRID, "split_k": 3}, "split_k must be 1, 2, 4 or 8, not 3"),
+        ({**GRID, "split_k": 9}, "split_k must be 1 to 8, not 9"),
+        ({**GRID, "sums": "ring"}, "sums=ring takes split_k of 2 or more"),
+        (
+            {**GRID, "split_k": 8, "n_tile": 256, "stages": 2, "sums": "ring"},
+            "sums 7 x 16384 bytes do not fit into the 98304 of a and b",
+        ),
         (
             {**GRID, "split_k": 8, "n_tile": 128, "stages": 6},
             "c 2 x 8192 + sums 7 x 8192 + ab_full 6 x 8 + ab_empty 6 x 8 + sums_full 8); a CTA on sm_90a has 232448",
