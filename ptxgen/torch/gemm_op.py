@@ -24,6 +24,10 @@ _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 _DIFFERENTIABLE = (torch.bfloat16, torch.float16, torch.float32)
 #: Tensors that no mode or subclass of torch changes.
 _PLAIN = (Tensor, torch.nn.Parameter)
+#: What a call asks of torch, by names of this module: a search through torch's takes as long as the question.
+_gradients, _autocasts = torch.is_grad_enabled, torch.is_autocast_enabled
+_dispatch_modes, _function_mode = torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled
+_transforms = torch._C._functorch.peek_interpreter_stack
 #: Launches that a thread keeps.
 _MOST = 4096
 
@@ -86,7 +90,7 @@ def _known(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | N
     at_a, at_b = a.data_ptr(), b.data_ptr()
     if ready is None or (at_a | at_b) % ALIGNMENT or b.get_device() != torch._C._cuda_getDevice():
         return None
-    return ready(at_a, at_b, 0 if bias is None else bias.data_ptr())
+    return ready(a, at_a, at_b, 0 if bias is None else bias.data_ptr())
 
 
 def _is_plain(a: Tensor, b: Tensor) -> bool:
@@ -96,14 +100,14 @@ def _is_plain(a: Tensor, b: Tensor) -> bool:
 
 def _is_direct(a: Tensor, b: Tensor, bias: Tensor | None) -> bool:
     """Whether nothing of torch has to see the call: gradients, autocast, tracing, transforms."""
-    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad)):
+    if _gradients() and (a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad)):
         return False
     return not (
-        torch.is_autocast_enabled("cuda")
+        _autocasts("cuda")
         or forward_ad._current_level >= 0
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._is_torch_function_mode_enabled()
-        or torch._C._functorch.peek_interpreter_stack() is not None
+        or _dispatch_modes()
+        or _function_mode()
+        or _transforms() is not None
     )
 
 
@@ -146,7 +150,7 @@ def _first(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | N
         known.clear()
     with torch.cuda.device(a.device):
         ready = known[_key(a, b, bias, out_dtype)] = Ready(given.gemm, device, chosen, shape, bias is not None)
-        return ready(a.data_ptr(), b.data_ptr(), 0 if bias is None else bias.data_ptr())
+        return ready(flat, a.data_ptr(), b.data_ptr(), 0 if bias is None else bias.data_ptr())
 
 
 def _key(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None) -> tuple[Any, ...]:
@@ -187,7 +191,8 @@ def _run(given: Given, out_dtype: torch.dtype) -> Tensor:
     n = given.gemm.choice.n
     with torch.cuda.device(given.a.device):
         ready = _ready(given, out_dtype, (given.gemm.choice.m, given.gemm.leading))
-        c = ready(given.a.data_ptr(), given.b.data_ptr(), 0 if given.bias is None else given.bias.data_ptr())
+        bias = 0 if given.bias is None else given.bias.data_ptr()
+        c = ready(given.a, given.a.data_ptr(), given.b.data_ptr(), bias)
     return c if given.gemm.leading == n else c[:, :n].contiguous()
 
 
