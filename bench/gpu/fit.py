@@ -1,6 +1,7 @@
 """Fits the trees of the forecast to what bench.gpu.survey measured, and writes ptxgen/gemm/tuned/forecast.npz.
 
     python -m bench.gpu.fit bench/data/hopper-survey.jsonl.gz      # needs scikit-learn
+    python -m bench.gpu.fit bench/data/hopper-survey.jsonl.gz new.jsonl --pack bench/data/hopper-survey.jsonl.gz
 
 Rows whose shapes judge are refused. A kernel weighs the more the nearer it is to the fastest of its row; the menu has
 the kernels of the survey that were within 3 % of the fastest of some row.
@@ -58,20 +59,53 @@ def require_tuning(rows: Sequence[Row]) -> None:
             raise ValueError(f"{row.n}x{row.k} judges; it must not enter a table")
 
 
+def _card(found: Mapping[str, Any]) -> str:
+    return ("h200" if "H200" in found["device"] else "h100") if "device" in found else ""
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a survey, as it was written or packed: a row is M, N, K and a type, `us` by the names of arms."""
+    data = path.read_bytes()
+    names = list[str]()
+    for line in (gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines():
+        found = json.loads(line)
+        names = found.get("names", names)
+        if "row" not in found:
+            if "device" in found:
+                yield found
+            continue
+        row, us = found["row"], found["us"]
+        if isinstance(row, dict):
+            found["row"] = [row[name] for name in ("m", "n", "k", "dtype")]
+        found["us"] = us if isinstance(us, dict) else {names[number]: value for number, value in us}
+        yield found
+
+
+def pack(paths: Sequence[Path], out: Path) -> None:
+    """Write surveys as one: names once, rows with the numbers of their names."""
+    numbers: dict[str, int] = {}
+    lines: list[str] = []
+    for path in paths:
+        for found in records(path):
+            if "row" not in found:
+                lines.append(json.dumps(found))
+                continue
+            us = [[numbers.setdefault(name, len(numbers)), value] for name, value in found["us"].items()]
+            lines.append(json.dumps({"row": found["row"], "product": found["product"], "us": us}))
+    text = "\n".join([json.dumps({"names": list(numbers)}), *lines]) + "\n"
+    out.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
 def read(paths: Sequence[Path]) -> Iterator[Measured]:
     """The rows of surveys with the kernels that the forecast is for."""
     for path in paths:
-        card, names = "", list[str]()
-        for line in gzip.decompress(path.read_bytes()).decode().splitlines():
-            found = json.loads(line)
-            names = found.get("names", names)
-            if "device" in found:
-                card = "h200" if "H200" in found["device"] else "h100"
+        card = ""
+        for found in records(path):
+            card = _card(found) or card
             if "row" not in found:
                 continue
             m, n, k, dtype = found["row"]
-            row = Row("drawn", m, n, k, dtype, "tuning")
-            named = {names[number]: value for number, value in found["us"]}
+            row, named = Row("drawn", m, n, k, dtype, "tuning"), found["us"]
             us = {name: value for name, value in named.items() if name.startswith(RUNG) and "stream" not in name}
             if len(us) > 4 and row.k * _ELEMENT[found["product"]] % 16 == 0:
                 yield Measured(row, found["product"], card, us)
@@ -182,7 +216,12 @@ def arrays(product: str, names: Sequence[str], forest: Forest) -> Mapping[str, A
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("surveys", type=Path, nargs="+")
-    found = list(read(parser.parse_args().surveys))
+    parser.add_argument("--pack", type=Path, help="only write the surveys as one file")
+    options = parser.parse_args()
+    if options.pack is not None:
+        pack(options.surveys, options.pack)
+        return
+    found = list(read(options.surveys))
     made: dict[str, Any] = {}
     for product in _ELEMENT:
         of_product = table([each for each in found if each.product == product])

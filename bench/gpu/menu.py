@@ -20,6 +20,7 @@ _SHARED, _RESERVED = 232448, 2048
 _CARVED = 167936
 _ALONE = {"cluster_m": 1, "panel": 0}
 _PANELS = {"cluster_m": 1, "panel": 8}
+_CLUSTERS = ({"cluster_m": 2}, {"cluster_n": 2})
 _FOURS = ({"cluster_m": 2, "cluster_n": 2}, {"cluster_m": 4}, {"cluster_n": 4})
 _LARGE = (
     *((64, n_tile) for n_tile in (64, 96, 128, 160, 192, 256)),
@@ -27,7 +28,33 @@ _LARGE = (
     *((192, n_tile) for n_tile in (64, 96, 112, 128, 144, 160, 176, 192)),
     *((256, n_tile) for n_tile in (80, 96, 112, 128)),
 )
-_CLUSTERS = ({"cluster_m": 2}, {"cluster_n": 2})
+#: Clusters of four and eight.
+_BOTH = (*_FOURS, {"cluster_m": 4, "cluster_n": 2}, {"cluster_m": 2, "cluster_n": 4})
+#: Tiles that clusters multicast.
+_MULTICAST = (
+    *((64, n_tile) for n_tile in range(48, 177, 8)),
+    *((128, n_tile) for n_tile in range(48, 225, 8)),
+    *((192, n_tile) for n_tile in range(80, 209, 8)),
+    *((256, n_tile) for n_tile in range(80, 177, 8)),
+)
+#: Tiles of a warpgroup that takes turns.
+_TURNS = (*((64, n_tile) for n_tile in range(64, 257, 16)), *((128, n_tile) for n_tile in range(64, 201, 8)))
+#: Tiles of split K beside those of two and four CTAs with sums of their own.
+_SPLIT = (
+    *((64, n_tile) for n_tile in range(128, 257, 32)),
+    *((128, n_tile) for n_tile in (*range(96, 193, 16), 208, 224, 256)),
+    *((192, n_tile) for n_tile in (96, 112, 128, 144, 160)),
+    *((256, n_tile) for n_tile in (64, 80, 96)),
+)
+_SPLIT_SWAPPED = (
+    *((64, n_tile) for n_tile in (64, 96, 112, 128, 144, 160, 176, 192, 208, 224, 256)),
+    *((128, n_tile) for n_tile in (32, 64, 80, *range(96, 225, 8), 240, 256)),
+    *((192, n_tile) for n_tile in (96, 112, 128, 144, 160)),
+)
+_SPLITS = (
+    *({"split_k": parts, "sums": "ring"} for parts in range(2, 9)),
+    *({"split_k": parts} for parts in (3, 5, 6)),
+)
 #: Operands as products: their options by name.
 PRODUCTS: dict[str, dict[str, Any]] = {
     "bf16": {"dtype": "bf16"},
@@ -61,6 +88,11 @@ def _many() -> Iterator[dict[str, Any]]:
         yield {**_ALONE, "scheduler": "grid", "m_tile": m_tile, "n_tile": n_tile, **groups, **cluster}
         if m_tile == 128 and n_tile <= 192:
             yield {**_PANELS, "n_tile": n_tile, "consumers": "pingpong", **cluster}
+    for n_tile in _steps(136, 176):
+        wide = {"m_tile": 256, "n_tile": n_tile, "warpgroups": 2}
+        for cluster in (_ALONE, *_CLUSTERS):
+            yield {**_PANELS, **wide, **cluster, "panel": 8}
+            yield {**_ALONE, **wide, **cluster, "scheduler": "grid"}
     for n_tile in _steps(96, 256, 16):
         yield {**_PANELS, "c_major": "m", "m_tile": 128, "n_tile": n_tile}
         yield {**_PANELS, "c_major": "m", "m_tile": 128, "n_tile": n_tile, "consumers": "pingpong"}
@@ -81,6 +113,8 @@ def _few() -> Iterator[dict[str, Any]]:
         yield {**grid, "m_tile": m_tile, "n_tile": n_tile, **cluster}
     for m_tile, n_tile, parts in product((64, 128, 192), _steps(64, 256, 16), (2, 4)):
         yield {**grid, "m_tile": m_tile, "n_tile": n_tile, "split_k": parts}
+    for (m_tile, n_tile), more in product(_SPLIT, _SPLITS):
+        yield {**grid, "m_tile": m_tile, "n_tile": n_tile, **more}
     for n_tile in (32, 48, 64, 96, 128):
         yield {**grid, "m_tile": 64, "n_tile": n_tile, "share": 2}
         yield {**grid, "m_tile": 64, "n_tile": n_tile, "share": 2, "split_k": 2}
@@ -99,6 +133,8 @@ def _swapped() -> Iterator[dict[str, Any]]:
         yield {**grid, **keep, "m_tile": m_tile, "n_tile": n_tile, "split_k": 2}
     for m_tile, n_tile in product((64, 128), (*_steps(16, 64, 16), *_steps(80, 256, 16))):
         yield {**grid, **keep, "m_tile": m_tile, "n_tile": n_tile, "split_k": 4}
+    for (m_tile, n_tile), more in product(_SPLIT_SWAPPED, _SPLITS):
+        yield {**grid, **keep, "m_tile": m_tile, "n_tile": n_tile, **more}
     for n_tile in _steps(16, 128, 16):
         yield {**grid, **keep, "m_tile": 64, "n_tile": n_tile, "split_k": 8}
         yield {**grid, **keep, "m_tile": 64, "n_tile": n_tile, "share": 2}
@@ -117,6 +153,22 @@ def _swapped() -> Iterator[dict[str, Any]]:
         yield {**grid, "m_tile": 192, "n_tile": n_tile}
 
 
+def _clusters() -> Iterator[dict[str, Any]]:
+    """Clusters that multicast along one or both sides, also of a split K; A and B in their own place or not."""
+    for turned, (m_tile, n_tile), cluster in product(({}, {"c_major": "m"}), _MULTICAST, (*_CLUSTERS, *_BOTH)):
+        groups = {"warpgroups": 2} if m_tile == 256 else {}
+        tile = {"m_tile": m_tile, "n_tile": n_tile, **groups, **turned, **cluster}
+        yield {**_PANELS, **tile}
+        yield {**_ALONE, "scheduler": "grid", **tile}
+    for turned, (m_tile, n_tile), cluster in product(({}, {"c_major": "m"}), _TURNS, (_ALONE, *_CLUSTERS, *_BOTH)):
+        yield {**_PANELS, "m_tile": m_tile, "n_tile": n_tile, "consumers": "pingpong", **turned, **cluster, "panel": 8}
+    for turned, (m_tile, n_tile) in product(({}, {"c_major": "m"}), _MULTICAST[::2]):
+        for cluster, parts in ((_CLUSTERS[0], (2, 3, 4)), (_CLUSTERS[1], (2, 3, 4)), (_BOTH[0], (2,))):
+            for part in parts:
+                split = {"split_k": part, "sums": "ring"}
+                yield {**_ALONE, "scheduler": "grid", "m_tile": m_tile, "n_tile": n_tile, **turned, **cluster, **split}
+
+
 def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan:
     """The plan of a family's options, with as many stages as fit. Raises PlanError."""
     chosen = {**product, **options}
@@ -129,7 +181,9 @@ def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan
     buffers = 2 if persistent and n_tile // chunk > 1 else 1
     rows = 64 * (m_tile // 64)
     epilogue = rows * chunk * 2 * buffers * (2 if chosen.get("consumers") == "pingpong" else 1)
-    epilogue += m_tile * n_tile * 4 * (parts - 1) // parts
+    if chosen.get("sums") != "ring":
+        warps = m_tile // (32 if chosen.get("warpgroups") == 2 and m_tile == 256 else 16)
+        epilogue += -(-warps // parts) * (parts - 1) * (m_tile * n_tile * 4 // warps) if parts > 1 else 0
     hinted = bool(chosen.get("a_hint")) and n_tile <= 64
     limit = (_CARVED if hinted or share > 1 else _SHARED) // share - 1024 * (share > 1)
     stages = min((limit - _RESERVED - epilogue) // ((m_tile + n_tile) * 128), 12)
@@ -144,7 +198,7 @@ def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan
 def menu(product: str) -> dict[Spec, GemmPlan]:
     """The kernels of a product ("bf16", "fast" or "promoted") by spec."""
     made: dict[Spec, GemmPlan] = {}
-    for options in (*_many(), *_few(), *_swapped()):
+    for options in (*_many(), *_few(), *_swapped(), *_clusters()):
         if product == "promoted" and options.get("consumers") == "pingpong":
             continue  # nothing hides the additions: 1.2 to 1.6 times as long (docs/hopper-tuning.md)
         try:

@@ -107,6 +107,9 @@ class Survey:
             "row": asdict(row), "product": product, "sets": buffers.count, "problems": problems,
             "us": {name: round(statistics.median(us), 3) for name, us in first.items()},
         }  # fmt: skip
+        theirs = min((each for each in first if each.startswith("cublaslt")), key=lambda n: record["us"][n], default="")
+        if theirs:
+            record["algorithm"] = lt.describe(int(theirs.split()[1]))
         if judged:
             ranked = sorted((each for each in first if each.startswith("cublaslt")), key=lambda n: record["us"][n])
             kept = {*ranked[:2], *(arm.name for arm in right if not arm.name.startswith("cublaslt"))}

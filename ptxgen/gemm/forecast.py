@@ -23,8 +23,8 @@ _REGISTERS, _SHARED, _SHARED_RESERVED = 65536, 233472, 1024
 #: Bytes of a line of the L2.
 _LINE = 128
 _SMS = 132
-#: Clusters of so many CTAs that run at once, one CTA an SM.
-_CLUSTER_SLOTS = {1: 132, 2: 66, 4: 30, 8: 15}
+#: Clusters of so many CTAs that run at once, one CTA an SM (cuOccupancyMaxActiveClusters on an H200, driver 580).
+_CLUSTER_SLOTS = {1: 132, 2: 66, 3: 39, 4: 30, 5: 22, 6: 17, 7: 15, 8: 15}
 #: Constants of the rough model: µs, cycles, bytes per cycle, bytes and FLOP per µs, p-norms.
 _LAUNCH, _MHZ = 1.0, 1850.0
 _BUSY, _ROWS, _OUTSIDE = 0.9, 1.08, 0.25

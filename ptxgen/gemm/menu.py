@@ -22,7 +22,7 @@ OPTIONS = frozenset(
 )  # fmt: skip
 _PRODUCTS = {"bf16": "bf16", "f16": "bf16", "e4m3": "fp8", "e5m2": "fp8"}
 #: Kernels of which the trees are asked: those that the rough model has as fastest.
-_ASKED = 220
+_ASKED = 300
 FIELDS = tuple(each.name for each in fields(Form))
 _FOREST = ("roots", "feature", "threshold", "children")
 
