@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -44,8 +45,16 @@ def run(command: Sequence[str], options: Options) -> Results:
     folders = [cache / name for each in STACKS for name in each.ptx_folders]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="ptxgen-exec-") as temporary, socket.socket(socket.AF_UNIX) as listening:
+    base = None if _fits(tempfile.gettempdir()) else "/tmp"
+    with (
+        tempfile.TemporaryDirectory(prefix="ptxgen-exec-", dir=base) as temporary,
+        socket.socket(socket.AF_UNIX) as listening,
+    ):
         path = Path(temporary, "socket")
+        if not _fits(str(library)):
+            link = Path(temporary, "driver")
+            link.symlink_to(library)
+            library = link
         listening.bind(str(path))
         listening.listen(64)
         environment = program_environment(library, path, cache, options)
@@ -65,6 +74,11 @@ def run(command: Sequence[str], options: Options) -> Results:
         finally:
             _end_processes(child, path)
     return results
+
+
+def _fits(path: str) -> bool:
+    """Whether LD_PRELOAD can hold a path: it separates paths by spaces and colons, and expands `$`."""
+    return re.search(r"[\s:;$]", path) is None
 
 
 def program_environment(library: Path, path: Path, cache: Path, options: Options) -> dict[str, str]:

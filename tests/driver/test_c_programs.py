@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from ptxgen.driver import ProgramError
+from ptxgen.driver import ProgramError, build
 from tests.driver.programs import compile_c, execute
 
 
@@ -36,6 +38,19 @@ def test_a_kernel_and_the_properties_of_the_device(capfd: pytest.CaptureFixture[
     assert (launch["kernel"], launch["status"], launch["findings"]) == ("increase", "ok", [])
     assert (launch["grid"], launch["block"]) == ((1, 1, 1), (32, 1, 1))
     assert "increase: 1 launch, " in ran.said
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "ü $ORIGIN"])
+def test_folders_whose_names_ld_preload_cannot_hold(
+    capfd: pytest.CaptureFixture[str], program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    installed = tmp_path / name
+    shutil.copytree(build.library_folder(), installed / "driver", symlinks=True)
+    monkeypatch.setattr(build, "library_folder", lambda: installed / "driver")
+    monkeypatch.setattr(tempfile, "tempdir", str(installed))
+    ran = execute(capfd, [program])
+    assert (ran.code, ran.output, len(ran.launches)) == (0, "PASS\n", 1), ran.said
+    assert "ld.so" not in ran.said
 
 
 def test_the_exit_code_is_that_of_the_program(capfd: pytest.CaptureFixture[str], program: Path) -> None:
