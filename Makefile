@@ -13,7 +13,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test test-whole check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs site reading stacks clean
+.PHONY: help demo install develop test test-whole check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs site site-look wheels reading stacks clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -136,6 +136,13 @@ docs: $(DEVELOPMENT) ## Regenerate the generated parts of docs/: coverage, facts
 
 site: $(SITE)/.installed ## Build the documentation as a site, offline, in build/site/html (minutes; an environment of its own)
 	$(SITE)/bin/python -m tools.site
+
+site-look: site ## Look at the site in headless Chromium, at two widths, light and dark (needs chromium)
+	$(SITE)/bin/python -m pip install --quiet playwright
+	$(SITE)/bin/python -m tools.site.browser
+
+wheels: $(DEVELOPMENT) ## Build sdist and wheel, and use the wheel in fresh environments of PYTHONS= (minutes)
+	$(BIN)/python -m tools.wheels $(PYTHONS)
 
 clean: ## Delete .venv and everything generated
 	rm -rf $(VENV) $(SITE) build dist .pytest_cache .ruff_cache .hypothesis
