@@ -36,7 +36,11 @@ def test_pages_link_to_pages() -> None:
             if "://" not in target:
                 place = (Path("/") / page).parent / target
                 assert str(Path(*place.parts[1:])) in made or ".." in target, (page, target)
-        assert "](../ptxgen" not in text
+        targets = {
+            each.partition("#")[0] for each in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?s)```.*?```", "", text))
+        }
+        others = {each for each in targets if each and "://" not in each and not each.endswith((".md", ".svg"))}
+        assert others == set(), page
 
 
 def test_links_of_a_page() -> None:
@@ -49,6 +53,7 @@ def test_links_of_a_page() -> None:
     assert made("[`x`](checks.md#shared-race)") == "[`x`](../checks/shared-race.md)"
     assert made("[y](../ptxgen/job.py)") == "y (`ptxgen/job.py`)"
     assert made("[`ptxgen/job.py`](../ptxgen/job.py)") == "`ptxgen/job.py`"
+    assert made("[e](examples/rowsum.py)") == "e (`docs/examples/rowsum.py`)"
     assert made("[z](../CHANGELOG.md)") == "[z](../changelog.md)"
     assert made("[w](https://x.org)\n```\n[x](none.md)\n```") == "[w](https://x.org)\n```\n[x](none.md)\n```"
     with pytest.raises(ValueError, match=r"a/b\.md links to none\.md, which does not exist"):

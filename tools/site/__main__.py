@@ -35,7 +35,7 @@ def write(texts: Mapping[str, str], folder: Path) -> None:
     """Write the sources; files that stay the same keep their time, so that Sphinx builds only what has changed."""
     wanted = {folder / path: text.encode() for path, text in texts.items()}
     for path in stage.DOCS.rglob("*"):
-        if path.suffix in (".svg", ".png"):
+        if path.suffix in stage.PICTURES:
             wanted[folder / path.relative_to(stage.DOCS)] = path.read_bytes()
     for path in folder.rglob("*"):
         if path.is_file() and path not in wanted:

@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 _NAV = Path(__file__).with_name("nav.toml")
 _LINK = re.compile(r"(!?)\[([^\]\n]*(?:\n[^\]\n]*)?)\]\(([^)\s]+)\)")
+#: Files of docs/ that the site has beside its pages.
+PICTURES = (".svg", ".png")
 #: Pages of the site by their file outside docs/.
 OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -86,7 +88,7 @@ def with_links(text: str, page: str, folder: Path) -> str:
             raise ValueError(f"{page} links to {target}, which does not exist")
         if place == DOCS / "checks.md" and anchor in _codes():
             return f"[{words}]({up}checks/{anchor}.md)"
-        if place.is_relative_to(DOCS):
+        if place.is_relative_to(DOCS) and place.suffix in (".md", *PICTURES):
             return f"{picture}[{words}]({up}{place.relative_to(DOCS)}{mark}{anchor})"
         name = str(place.relative_to(ROOT))
         if name in OUTSIDE:
