@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from ptxgen.toolchain._process import run_tool
 from ptxgen.toolchain.find import find_tool
+
+#: A missing header of the CUDA Core Compute Libraries, which are a package of their own.
+_LIBRARIES = re.compile(r"fatal error: (?:cuda|cub|thrust|nv)/\S+: No such file")
 
 
 class CompilerError(RuntimeError):
@@ -36,5 +40,6 @@ def compile_cuda(
         outcome = run_tool([*command, str(source)], source.parent, timeout)
         if outcome.failure or outcome.status != 0 or not made.is_file():
             said = outcome.failure or (outcome.errors + outcome.output).strip() or "it printed nothing"
-            raise CompilerError(f"nvcc refused {path} for {target} (status {outcome.status})\n{said}")
+            hint = "; pip install nvidia-cuda-cccl has libcu++, CUB and Thrust" if _LIBRARIES.search(said) else ""
+            raise CompilerError(f"nvcc refused {path} for {target} (status {outcome.status}){hint}\n{said}")
         return made.read_text(encoding="utf-8")

@@ -63,6 +63,8 @@ def test_cuda_runs_with_the_lines_of_its_source(cli: Cli, tmp_path: Path) -> Non
     assert refused.code == 2
     assert f"nvcc refused {path} for sm_100a" in refused.err
     assert "line.cu(1): error" in refused.err
+    path.write_text("#include <cuda/std/no_such_header>\n")
+    assert "(status 1); pip install nvidia-cuda-cccl has libcu++, CUB and Thrust" in cli("run", path).err
     assert "cannot read" in cli("run", tmp_path / "none.cu").err
 
 
