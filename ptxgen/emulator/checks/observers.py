@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ptxgen.emulator.checks.cas_loops import CasLoops
-from ptxgen.emulator.checks.duplicate_copies import DuplicateCopies
 from ptxgen.emulator.checks.efficiency import Efficiency
 from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
 from ptxgen.emulator.checks.global_memory.copies import GlobalCopies
@@ -14,7 +13,6 @@ from ptxgen.emulator.checks.global_memory.read_only import ReadOnlyLoads
 from ptxgen.emulator.checks.global_memory.store_extents import StoreExtents
 from ptxgen.emulator.checks.global_memory.tensormap_uses import TensormapUses
 from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
-from ptxgen.emulator.checks.lane_stores import LaneStores
 from ptxgen.emulator.checks.mbarrier.initialization import Initialization
 from ptxgen.emulator.checks.mbarrier.invalidation import Invalidation
 from ptxgen.emulator.checks.mbarrier.phases import Phases
@@ -40,7 +38,6 @@ from ptxgen.emulator.checks.shared.instructions import SharedInstructions
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.checks.shared.operand_layouts import OperandLayouts
 from ptxgen.emulator.checks.shared.operand_regions import OperandRegions
-from ptxgen.emulator.checks.shuffles import Shuffles
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor.fences import TensorFences
 from ptxgen.emulator.checks.tensor.operand_cells import OperandCells
@@ -49,7 +46,10 @@ from ptxgen.emulator.checks.tensor.overlaps import OperandOverlaps
 from ptxgen.emulator.checks.tensor.pair_allocation import PairAllocation
 from ptxgen.emulator.checks.uninitialized.local_memory import LocalAccesses
 from ptxgen.emulator.checks.uninitialized.registers import Unwritten
-from ptxgen.emulator.checks.warpgroup_registers import WarpgroupRegisters
+from ptxgen.emulator.checks.warps.duplicate_copies import DuplicateCopies
+from ptxgen.emulator.checks.warps.lane_stores import LaneStores
+from ptxgen.emulator.checks.warps.shuffles import Shuffles
+from ptxgen.emulator.checks.warps.warpgroup_registers import WarpgroupRegisters
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.schedule.code import Watcher

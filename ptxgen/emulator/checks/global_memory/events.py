@@ -14,17 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
-from ptxgen.emulator.checks import causes, fixes
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, ShadowMemory
+from ptxgen.emulator.checks.messages import fixes
+from ptxgen.emulator.checks.messages.repeated import Repeated
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
 from ptxgen.emulator.checks.raced_reads import RacedReads
 from ptxgen.emulator.checks.registry import races
-from ptxgen.emulator.checks.repeated import Repeated
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
 

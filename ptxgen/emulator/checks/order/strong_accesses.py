@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Access
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings, line_list
-from ptxgen.emulator.checks.kernel_text import KernelText
+from ptxgen.emulator.checks.messages.kernel_text import KernelText
+from ptxgen.emulator.checks.messages.repeated import Repeated
 from ptxgen.emulator.checks.order.strong_history import Accesses, Word, slot_of, slots_of
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
-from ptxgen.emulator.checks.repeated import Repeated
 from ptxgen.emulator.memory.order import CLUSTER, CTA, GPU, SCOPES, Order
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.kernel_text import KernelText
+from ptxgen.emulator.checks.messages.kernel_text import KernelText
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.load.flow import shortest_cycle
 from ptxgen.emulator.load.registers import Register

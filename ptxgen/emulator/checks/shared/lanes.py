@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
-from ptxgen.emulator.checks import causes, fixes
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation

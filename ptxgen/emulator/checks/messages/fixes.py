@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from ptxgen.device.report import Access
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.kernel_text import KernelText
+    from ptxgen.emulator.checks.messages.kernel_text import KernelText
 
 #: What two threads share: their warp, CTA or cluster, or only the grid.
 Distance = Literal["warp", "cta", "cluster", "grid"]
