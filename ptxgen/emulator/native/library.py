@@ -136,15 +136,18 @@ def _failed(place: Path) -> Path:
 
 
 def main() -> None:
-    """Compile the library where it belongs, unless another process does."""
+    """Compile the library where it belongs, or wait until another process has done so."""
     place = _place()
     if place is None or place.is_file():
         return
     with contextlib.suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         lock = place.with_suffix(".lock")
-        if lock.exists() and lock.stat().st_mtime + _STALE < time.time():
-            lock.unlink()
+        while lock.exists() and lock.stat().st_mtime + _STALE > time.time():
+            time.sleep(0.1)
+        if place.is_file() or _failed(place).exists():
+            return
+        lock.unlink(missing_ok=True)
         with lock.open("x"):
             try:
                 with tempfile.TemporaryDirectory(dir=place.parent) as temporary:
