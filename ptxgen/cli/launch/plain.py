@@ -162,7 +162,9 @@ class PlainRun:
                     f"(or ptxgen run KERNEL --ptx FILE.ptx); to launch it as it is, say what {takes}, "
                     f"{example}"
                 )
-            raise InputError(f"no --arg for {', '.join(each.name for each in missing)}: {takes}; {example}")
+            # nvcc calls them kernel_param_0 and on: a number is shorter, and no name of the source is left.
+            numbers = "; a number names a parameter, too: --arg 0=" if "_param_" in missing[0].name else ""
+            raise InputError(f"no --arg for {', '.join(each.name for each in missing)}: {takes}; {example}{numbers}")
         used = {each.name for each in parameters}
         for key, each in self.values.items():
             named = (each.array,) if isinstance(each, TensormapValue) else ()

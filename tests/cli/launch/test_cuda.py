@@ -58,6 +58,7 @@ def test_cuda_runs_with_the_lines_of_its_source(cli: Cli, tmp_path: Path) -> Non
     assert done.code == 0, done.out + done.err
     assert np.array_equal(np.load(out)[:40], 8 - 2 * np.arange(40, dtype=np.float32))
     assert "emulated sm_90a" in done.out
+    assert "a number names a parameter, too: --arg 0=" in cli("run", path, "--target", "sm_90a", "--arg", "y=1").err
     path.write_text("__global__ void k() { this is wrong; }")
     refused = cli("run", path)
     assert refused.code == 2
