@@ -103,8 +103,6 @@ class Declared:
         for each in self.parameters:
             if each.name == name:
                 return each
-        from ptxgen.pictures import KINDS  # of which this is one
-
         close = difflib.get_close_matches(name, [each.name for each in self.parameters], n=1)
         others = [kind.name for kind in KINDS.values() if any(each.name == name for each in kind.parameters)]
         elsewhere = f"; the layout {others[0]} has it" if len(others) == 1 else ""
