@@ -120,6 +120,8 @@ def test_threads_have_launches_of_their_own(torch: Any) -> None:
     assert wrong == []
 
 
+# torch 2.11 warns of itself when it compiles.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")
 def test_a_compiled_layer_and_gradients_take_the_op(torch: Any) -> None:
     gemm = importlib.import_module("ptxgen.torch").gemm
     x, weight = (torch.randint(-4, 5, each, device="cuda").bfloat16() for each in ((64, 128), (256, 128)))
