@@ -126,8 +126,9 @@ def _list() -> None:
     from rich.padding import Padding
     from rich.text import Text
 
+    from ptxgen import concepts
     from ptxgen.cli.common.terminal import grid, output
-    from ptxgen.cli.reference.concepts import add_links
+    from ptxgen.cli.reference.concepts import link
     from ptxgen.pictures import KINDS
     from ptxgen.pictures.points import MAPS
 
@@ -143,5 +144,6 @@ def _list() -> None:
                 )
             if kind.name in MAPS:
                 table.add_row("at=", "", f"asks for one element; columns: {', '.join(MAPS[kind.name].names)}")
-            add_links(table, "layouts", kind.name)
+            if words := link(concepts.about("layouts", kind.name)):
+                table.add_row("concepts", "", words)
             out.print(Padding(table, (0, 0, 1, 2)))

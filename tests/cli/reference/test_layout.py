@@ -131,3 +131,12 @@ def test_the_pictures_of_the_docs_are_fresh(cli: Cli, name: str) -> None:
     assert cli("layout", *PICTURES[name], "--svg", "-").out == text, command
     assert command in (DOCS / "layouts.md").read_text()
     assert len(text) < 60_000
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_the_list_fits_a_narrow_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = cli("layout").out.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    assert len(lines) < 500  # where a column of a few characters is left for the words, there are thousands
+    assert any("which dimension is contiguous" in each for each in lines)
