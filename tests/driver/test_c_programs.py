@@ -134,3 +134,26 @@ def test_the_mode_of_oversized_shared_memory(capfd: pytest.CaptureFixture[str], 
     script.write_text(SHARED_MODE)
     ran = execute(capfd, [sys.executable, script])
     assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
+
+
+LOGS = """
+import ctypes
+
+cuda = ctypes.CDLL("libcuda.so.1")
+handle, size, text = ctypes.c_void_p(), ctypes.c_size_t(64), ctypes.create_string_buffer(b"x" * 64)
+assert cuda.cuInit(0) == 0
+assert cuda.cuLogsRegisterCallback(None, None, ctypes.byref(handle)) == 0
+assert cuda.cuLogsDumpToMemory(None, text, ctypes.byref(size), 0) == 0
+assert (text.value, size.value) == (b"", 0)
+assert cuda.cuLogsUnregisterCallback(handle) == 0
+print("PASS")
+"""
+
+
+def test_the_log_of_errors_is_there_and_empty(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """PyTorch 2.14 registers a callback as it begins."""
+    script = tmp_path / "script.py"
+    script.write_text(LOGS)
+    ran = execute(capfd, [sys.executable, script])
+    assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
+    assert "does not support" not in ran.said

@@ -2,6 +2,7 @@
 
 import cutlass
 import cutlass.cute as cute
+import cutlass.utils as utils
 import numpy as np
 from cuda.bindings import runtime
 from cutlass.cute.runtime import make_ptr
@@ -37,4 +38,6 @@ found = np.empty_like(host)
 (error,) = runtime.cudaMemcpy(found.ctypes.data, c, found.nbytes, runtime.cudaMemcpyKind.cudaMemcpyDeviceToHost)
 assert error == 0, error
 np.testing.assert_array_equal(found, 11 * host)
+# It compiles a kernel with options of its own, and loads that as machine code.
+assert utils.HardwareInfo().get_max_active_clusters(2) >= 1
 print("PASS")
