@@ -159,7 +159,8 @@ def _ran(case: Case, folder: Path) -> Outcome:
 
 def _wrong(case: Case, done: subprocess.CompletedProcess[str], errors: Sequence[dict[str, str]], launches: int) -> str:
     if not launches:
-        return f"no launch: {(done.stderr.strip().splitlines() or ['nothing was printed'])[-1]}"
+        said = [each for each in done.stderr.splitlines() if each.strip() and not each.startswith("ptxgen exec: no ")]
+        return f"no launch: {said[-1] if said else 'nothing was printed'}"
     if not case.code:
         return "" if done.returncode == 0 and "PASS" in done.stdout and not errors else "not PASS without an error"
     if not case.mark:
