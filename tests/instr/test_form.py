@@ -311,7 +311,9 @@ def test_notation() -> None:
     operands = {"d": "%rd1", "c": [1, "%r2"], "a": "%r3", "q": "%q"}
     made = call(**operands, kind="u32", scale=2, twice=True)
     assert str(made) == "test.call.now.x2y.two::times.u32 [%rd1, {1, %r2}], %r3|%q;"
-    assert len(list(call.combinations())) == 3 * 2 * 2
+    every = list(call.combinations())
+    assert len(every) == 3 * 2 * 2
+    assert [call.combination(number).opcode_text for number in range(12)] == [made.opcode_text for made in every]
     assert len(list(call.variants())) == 3 * 2 * 2 * 4
 
 

@@ -134,13 +134,25 @@ def chunks(families: Sequence[str]) -> list[Chunk]:
     return sorted(found, key=lambda chunk: -chunk.effort)
 
 
+def _legal(part: Part, settings: Settings, rng: random.Random) -> list[Instruction]:
+    """The legal forms of a part, or some of them: of a sample no more combinations are tried than it takes."""
+    form = _by_key()[part.key]
+    if settings.forms is None:
+        return [made for made in form.variants(part.start, part.stop) if cases.home(made) is not None]
+    found: list[Instruction] = []
+    for number in rng.sample(range(part.start, part.stop), part.stop - part.start):
+        made = [each for each in form.combination(number).with_operands() if cases.home(each) is not None]
+        found += rng.sample(made, min(len(made), -(-settings.forms // 4)))
+        if len(found) >= settings.forms:
+            break
+    return found[: settings.forms]
+
+
 def _cases(part: Part, settings: Settings, result: Result) -> Iterator[cases.Case]:
     """The cases of a part, counted into `result`."""
     form = _by_key()[part.key]
     rng = random.Random(f"{settings.seed} {part.key} {part.start}")
-    legal = [made for made in form.variants(part.start, part.stop) if cases.home(made) is not None]
-    if settings.forms is not None and len(legal) > settings.forms:
-        legal = rng.sample(legal, settings.forms)
+    legal = _legal(part, settings, rng)
     wanted = max(settings.each * len(legal), settings.neighbors * (part.stop - part.start) / part.total)
     neighbors = cases.Neighbors(form)
     for position, made in enumerate(legal):

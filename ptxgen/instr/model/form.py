@@ -514,6 +514,15 @@ class Instruction:
             yield cls.bound(dict(zip(names, values, strict=True)), {})
 
     @classmethod
+    def combination(cls, number: int) -> typing.Self:
+        """One of the `combinations`, by its place among them."""
+        chosen: dict[str, Any] = {}
+        for name, values in reversed(cls._choices()):
+            number, at = divmod(number, len(values))
+            chosen[name] = values[at]
+        return cls.bound(dict(reversed(chosen.items())), {})
+
+    @classmethod
     def combination_count(cls) -> int:
         """How many `combinations` there are."""
         return math.prod(len(values) for _, values in cls._choices())
@@ -524,10 +533,13 @@ class Instruction:
 
         With a range, those of the combinations `start` to `stop`.
         """
-        choices = cls._optional_choices()
         for made in cls.combinations(start, stop):
-            if not made.modifier_problems():
-                yield from made._with_operands(choices)
+            yield from made.with_operands()
+
+    def with_operands(self) -> Iterator[typing.Self]:
+        """The `variants` with these modifiers; none if they are illegal."""
+        if not self.modifier_problems():
+            yield from self._with_operands(self._optional_choices())
 
     @classmethod
     def _optional_choices(cls) -> list[tuple[str, ...]]:
