@@ -502,7 +502,7 @@ class Emulator:
         )
         self._require_memory(config)
         checks = self.checks and checks
-        timeline = Timeline(self.schedule, self.seed)
+        timeline = self._timeline(kernel)
         machine = Machine(config, memory or self.memory, timeline, Findings(checks), perturbation)
         observers = [] if perturbation is not None else [*self.observers, *watching_too]
         if checks:
@@ -524,7 +524,16 @@ class Emulator:
             return Scheduler(machine, program, None, Watchdog(self.max_steps), watching, held, explored=explored)
         watchdog = Watchdog(self.max_steps, self.timeout, self.heartbeat)
         progress = None if explored else self.progress
-        return Scheduler(machine, program, progress, watchdog, watching, held, explored=explored)
+        sample = self._sample(machine.clusters.count)
+        return Scheduler(machine, program, progress, watchdog, watching, held, explored=explored, sample=sample)
+
+    def _timeline(self, kernel: Kernel) -> Timeline:
+        """The virtual time of a launch of this kernel."""
+        return Timeline(self.schedule, self.seed)
+
+    def _sample(self, clusters: int) -> Sequence[int] | None:
+        """The numbers of the clusters that run, of so many; None for all."""
+        return None
 
     def _slots(self, shape: LaunchShape, shared_end: int) -> int:
         """How many CTAs run at a time: one on each multiprocessor, or all of a cooperative grid. Raises LaunchError."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry.clusters import COPY_MBARRIER_CTA
 from ptxgen.emulator.engines.tensor_copies import Box
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.state.bulk_groups import BulkStore
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -118,7 +119,7 @@ def deliver(
         barrier = machine.promise(copy.barrier_slot, copy.barrier, warp, signal)
         machine.events.copy_signals(warp, copy.barrier_slot, barrier, statement)
     work = machine.issue(what, statement, copies[0].slot if source is None else source[0], warp, lane, swizzle=swizzle)
-    work.box = box
+    work.box, work.bytes, work.destinations = box, size, len(copies)
     signal.operation, events = work.number, machine.events
     events.work_signals(work, signal, copies[0].barrier)
     if source is not None:
@@ -129,7 +130,8 @@ def deliver(
         events.work_writes_shared(work, copy.slot, granules)
 
     def complete() -> None:
-        act()
+        if machine.timeline.computes:
+            act()
         machine.has_written(signal.operation)
         for copy in copies:
             machine.complete_on(copy.barrier_slot, copy.barrier, signal)
@@ -178,6 +180,7 @@ def keep_in_group(
     First it reads its source, which a wait with .read waits for, then it writes.
     """
     work, events = machine.issue(what, statement, slot, warp, lanes, swizzle=swizzle), machine.events
+    work.bytes = GRANULE * len(granules)
     if masks is None:
         events.work_reads_shared(work, [warp], slot, granules, _ALL)
     elif masks.any():
@@ -187,15 +190,16 @@ def keep_in_group(
     machine.bulk_groups.add(warp, pending)
 
     def first() -> None:
-        data = read()
+        data = read() if machine.timeline.computes else None
         pending.read = True
         machine.wake(("bulk group", warp))
 
         def second() -> None:
-            write(data)
+            if machine.timeline.computes:
+                write(data)
             pending.done = True
             machine.wake(("bulk group", warp))
 
         machine.submit(slot, statement, second, works=[work])
 
-    machine.submit(slot, statement, first)
+    machine.submit(slot, statement, first, reading=[work])

@@ -3,17 +3,25 @@
 Time counts executed block steps. Work is queued with a delay that the schedule decides: `eager` completes it as early
 as legal (at once), `late` as late as legal (only when no thread can run), `random` after a seeded random delay. Work
 in the same pipe completes in the order of its issue. What strong loads return follows the schedule too
-(`checks.order.stale_loads`).
+(`checks.order.stale_loads`). With `machine` time counts cycles of a described machine (`ptxgen.timing.schedule`): a
+subclass says when work completes and which warp issues next.
 """
 
 from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
 
-Schedule = Literal["eager", "late", "random"]
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.engines.work import AsyncWork
+    from ptxgen.syntax import Instruction
+
+Schedule = Literal["eager", "late", "random", "machine"]
 Action = Callable[[], None]
 
 #: Upper end of random delays, in block steps: enough for a CTA to run a K tile ahead or behind.
@@ -24,6 +32,11 @@ _GIVES_UP = 8
 
 class Timeline:
     """Queued work in the order of its virtual time."""
+
+    #: Whether this schedule says which warp issues next (`pick`).
+    paces = False
+    #: False: MMAs and copies move no data, where no instruction reads what they produce.
+    computes = True
 
     def __init__(self, schedule: Schedule, seed: int) -> None:
         self.schedule: Schedule = schedule
@@ -37,8 +50,8 @@ class Timeline:
         self._sequence = 0
         self._pipes: dict[object, float] = {}
 
-    def submit(self, action: Action, *, pipe: object = None) -> None:
-        """Queue work that is issued now; `pipe` keeps the order among work of the same pipe."""
+    def submit(self, action: Action, *, pipe: object = None, works: Sequence[AsyncWork] = ()) -> None:
+        """Queue the completion of `works`, issued now; `pipe` keeps the order among work of the same pipe."""
         if self.schedule == "eager":
             action()
             return
@@ -50,6 +63,19 @@ class Timeline:
                 due = self._pipes[pipe] = max(due, self._pipes.get(pipe, 0.0))
         self._sequence += 1
         heapq.heappush(self._queue, (due, self._sequence, action))
+
+    def pick(self, ready: NDArray[np.bool_], current: NDArray[np.int64]) -> tuple[NDArray[np.int64], int] | None:
+        """The warps that issue next, of the ready ones, and their pc; None where none is. Of schedules that pace.
+
+        Both arrays (warps,) change where work completes meanwhile.
+        """
+        raise NotImplementedError
+
+    def blocks(self, warp: int, key: object, statement: Instruction) -> None:
+        """A warp begins to wait at an instruction for what `key` names."""
+
+    def wakes(self, warp: int, key: object) -> None:
+        """What a warp has waited for has come: it executes its instruction again."""
 
     def gives_up(self) -> bool:
         """Whether a timed wait (mbarrier.try_wait) reaches its time limit at once: now and then with `random`."""

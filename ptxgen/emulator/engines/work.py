@@ -22,6 +22,19 @@ LANE_MASKS: NDArray[np.bool_] = np.eye(32, dtype=np.bool_)
 GENERIC = frozenset(["cp.async", "st.async", "red.async"])
 
 
+@dataclass(frozen=True, slots=True)
+class MmaShape:
+    """An MMA as tensor cores see it: M×N with K of 32 bytes, of one CTA or of a pair (`ctas`).
+
+    `a_in_shared`: A is read from shared memory, not from registers or tensor memory.
+    """
+
+    m: int
+    n: int
+    ctas: int = 1
+    a_in_shared: bool = True
+
+
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class AsyncWork:
     """A copy, an MMA or another operation, from its issue to its completion.
@@ -43,6 +56,11 @@ class AsyncWork:
     swizzle: str | None = None
     #: The rows that a tensor copy writes to shared memory, in the order of its granules there.
     box: Box | None = None
+    #: Bytes that a copy moves to one destination; how many destinations a multicast has.
+    bytes: int = 0
+    destinations: int = 1
+    #: The shape of an MMA.
+    mma: MmaShape | None = None
 
     @property
     def lane(self) -> int | None:

@@ -63,15 +63,18 @@ class Scheduler:
         held: Point | None = None,
         *,
         explored: bool = False,
+        sample: Sequence[int] | None = None,
     ) -> None:
+        """`sample`: the numbers of those clusters of the grid that run, in order; None for all."""
         self.machine, self.program, self.progress = machine, program, progress
         self._version = parse_version(program.kernel.module.version or "")
         self._watchdog = watchdog
         clusters = self.clusters = machine.clusters
-        #: The number of the next cluster of the grid that has not begun.
+        #: Numbers of the clusters that run, in order, and how many of them have begun.
+        self._order = range(clusters.count) if sample is None else sample
         self._next_cluster = 0
-        #: CTAs of the grid, and how many of them have ended.
-        self.ctas, self.finished = clusters.count * clusters.size, 0
+        #: CTAs that run, and how many of them have ended.
+        self.ctas, self.finished = len(self._order) * clusters.size, 0
         warps = self.warps = Warps(machine, program)
         #: Threads of each resident CTA that have not left.
         self.left = np.zeros(machine.slots, np.int64)
@@ -101,11 +104,11 @@ class Scheduler:
     def _start(self, residents: Sequence[int]) -> None:
         """Start the next clusters of the grid in the slots of these resident ones, all their CTAs together."""
         machine, clusters, first = self.machine, self.clusters, self._next_cluster
-        residents = residents[: clusters.count - first]
+        residents = residents[: len(self._order) - first]
         if not len(residents):
             return
         self._next_cluster += len(residents)
-        machine.begin_clusters(residents, range(first, self._next_cluster))
+        machine.begin_clusters(residents, self._order[first : self._next_cluster])
         begun = np.array(residents, np.int64)[:, None]
         slots = (begun * clusters.size + np.arange(clusters.size)).ravel()
         warps = begun * clusters.warps + np.arange(clusters.warps)
@@ -134,13 +137,13 @@ class Scheduler:
 
     def _cancel(self) -> int | None:
         """Cancel a cluster that has not begun (clusterlaunchcontrol); its number, None if there is none."""
-        if self._next_cluster >= self.clusters.count:
+        if self._next_cluster >= len(self._order):
             return None
         self.finished += self.clusters.size
         if self.progress is not None:
             self.progress(self.finished, self.ctas)
         self._next_cluster += 1
-        return self._next_cluster - 1
+        return self._order[self._next_cluster - 1]
 
     def _finish(self, slots: Sequence[int]) -> None:
         """The last threads of these CTAs have left."""
@@ -290,6 +293,9 @@ class Scheduler:
     def _next(self) -> Group | None:
         """The warps to run next; None when none can, or when all that can only spin."""
         machine = self.machine
+        if machine.timeline.paces:
+            chosen = machine.timeline.pick(self.warps.ready, self.warps.current)
+            return None if chosen is None else self.warps.group(*chosen)
         quiet = self.warps.steps - self._quiet_since
         if machine.effects != self._seen_effects:
             spun = quiet >= self._patience
@@ -402,9 +408,12 @@ class Scheduler:
         warps.acted[which] &= ~back
 
     def _emit_issue(self, group: Group, acting: Group | None, operation: Operation) -> None:
-        executes = np.zeros((group.size, 32), np.bool_)
-        if acting is not None:
-            executes[np.isin(group.indices, acting.indices)] = acting.active
+        if acting is group:
+            executes = group.active
+        else:
+            executes = np.zeros((group.size, 32), np.bool_)
+            if acting is not None:
+                executes[np.isin(group.indices, acting.indices)] = acting.active
         self.machine.events.instruction_issued(group.indices, group.active, executes, operation.statement)
 
     def _end(self, group: Group, acting: Group | None, operation: Operation, block: Block) -> None:

@@ -21,7 +21,7 @@ from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
 from ptxgen.emulator.checks.registry import descriptors, memory
 from ptxgen.emulator.checks.registry import wgmma as registry
 from ptxgen.emulator.engines.matrix_operands import MatrixOperand, matrix_operand
-from ptxgen.emulator.engines.work import WARP, AsyncWork
+from ptxgen.emulator.engines.work import WARP, AsyncWork, MmaShape
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
@@ -291,6 +291,7 @@ class _Multiply:
             a = self._a_chunks(int(work.a[position]), size) if work.a is not None else None
             b = self._b_chunks(int(work.b[position]), size)
             issued = machine.issue("wgmma.mma_async", statement, int(slots[position]), int(warps[0]), pipe=pipe)
+            issued.mma = MmaShape(_ROWS, self.shape.n, a_in_shared=work.a is not None)
             for chunks in (a, b):
                 if chunks is not None:
                     machine.events.work_reads_shared(
@@ -305,8 +306,9 @@ class _Multiply:
         def execute() -> None:
             if begun[0].done:
                 return  # a read of the result has completed it
-            with machine.while_reading([mma.work.number for mma in begun]):
-                self._compute(machine, slots, work)
+            if machine.timeline.computes:
+                with machine.while_reading([mma.work.number for mma in begun]):
+                    self._compute(machine, slots, work)
             for mma in begun:
                 mma.done = True
             for warp in work.warps.ravel():

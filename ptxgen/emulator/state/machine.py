@@ -314,8 +314,12 @@ class Machine:
         *,
         pipe: object = None,
         works: Sequence[AsyncWork] = (),
+        reading: Sequence[AsyncWork] = (),
     ) -> None:
-        """Queue what completes these works, of a CTA, or of several at once; its fault is that of `statement`."""
+        """Queue what completes these works, of a CTA, or of several at once; its fault is that of `statement`.
+
+        `reading`: works whose sources it reads; another action completes them.
+        """
         self.inflight[slot] += 1
         self.effects += 1
 
@@ -330,7 +334,7 @@ class Machine:
             for work in works:
                 self.events.work_completed(work)
 
-        self.timeline.submit(run, pipe=pipe)
+        self.timeline.submit(run, pipe=pipe, works=works or reading)
 
     def mbarrier(self, slot: int, address: int, warp: int, statement: syntax.Statement) -> MBarrier:
         """The object at a shared address, as `warp` uses it. Raises MemoryFault if there is none."""

@@ -113,8 +113,11 @@ class Warps:
         """Keep lanes where they are until `wake(key(warp))`."""
         group.store(self.held, np.asarray(True))
         active = group.active
+        timeline = self._machine.timeline
         for position, warp in enumerate(group.indices):
-            self.waits.setdefault(key(int(warp)), []).append((int(warp), active[position].copy(), operation))
+            waited = key(int(warp))
+            self.waits.setdefault(waited, []).append((int(warp), active[position].copy(), operation))
+            timeline.blocks(int(warp), waited, operation.statement)
         self.refresh(group.indices)
 
     def wake(self, key: object) -> None:
@@ -122,8 +125,10 @@ class Warps:
         waiting = self.waits.pop(key, None)
         if not waiting:
             return
+        timeline = self._machine.timeline
         for warp, lanes, _ in waiting:
             self.release(warp, lanes)
+            timeline.wakes(warp, key)
         self.refresh(np.unique([warp for warp, _, _ in waiting]))
 
     def release(self, warp: int, lanes: NDArray[np.bool_]) -> None:
@@ -185,6 +190,10 @@ class Warps:
                 return self.pick()
         if self._apart and self._separable[pc]:
             return self._some_lanes(warps, (self.pc[warps] == pc) & ~self.held[warps])
+        return self.group(warps, int(pc))
+
+    def group(self, warps: NDArray[np.int64], pc: int) -> Group:
+        """The lanes of these warps that stand at a pc and are not held."""
         if np.count_nonzero(self.uniform[warps]) == len(warps):
             return Group(self._machine, warps, None)
         return Group(self._machine, warps, (self.pc[warps] == pc) & ~self.held[warps])

@@ -13,7 +13,7 @@ from ptxgen import syntax
 from ptxgen.descriptors import BlockScaledInstructionDescriptor
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.engines.matrix_operands import MatrixOperand, matrix_operand
-from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.engines.work import AsyncWork, MmaShape
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.load.program import Incomplete
 from ptxgen.emulator.memory import MemoryFault
@@ -144,12 +144,15 @@ def _issue(
     _require_cells(machine, call, spans)
     issuer, pipe = int(machine.cta_slot[warp]), pipe_of(machine, warp, form.cta_group)
     work = machine.issue("tcgen05.mma", statement, issuer, warp, lane, pipe=pipe)
+    size = shape.idesc
+    work.mma = MmaShape(size.m, size.n, form.cta_group, a_in_shared=not form.a_in_tensor_memory)
     if machine.events.observes("tensor_written"):
         _emit_accesses(machine, work, call, spans)
 
     def complete() -> None:
-        with machine.while_reading([work.number]):
-            execute(machine, call)
+        if machine.timeline.computes:
+            with machine.while_reading([work.number]):
+                execute(machine, call)
 
     machine.submit(issuer, statement, complete, pipe=pipe, works=[work])
 

@@ -186,6 +186,7 @@ def _submit_load(
     machine.transfers.loads.setdefault(warp, []).append(pending)
     pipe = ("tensor load", warp)
     work = machine.issue("tcgen05.ld", statement, slot, warp, active, pipe=pipe)
+    work.bytes = 128 * len(registers)
     machine.submit(slot, statement, complete, pipe=pipe, works=[work])
 
 
@@ -232,6 +233,7 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
             lane, column = _reach(machine, warp, place, shape, cells, statement)
             slot, pipe = int(machine.cta_slot[warp]), ("tensor store", warp)
             work = machine.issue("tcgen05.st", statement, slot, warp, g.active[position], pipe=pipe)
+            work.bytes = 128 * len(sources)
             if machine.events.observes("tensor_stored"):
                 machine.events.tensor_stored(work, bands_of(cells[0] + lane), _span(cells, column))
             at = cells[0] + lane, cells[1] + column
