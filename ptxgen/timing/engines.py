@@ -1,0 +1,159 @@
+"""The units of a multiprocessor as servers: when each asynchronous work begins and completes, in cycles.
+
+A server is free from a cycle on; work takes it for its interval and ends after a latency. Numbers are those of
+`multiprocessor`, and of `machines` for what all SMs share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.timing.machines import Machine
+from ptxgen.timing.multiprocessor import Multiprocessor
+
+_ROW = 128
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one SM has of memory: bytes per cycle of the L2 and of memory, and the part of its loads that misses."""
+
+    l2: float
+    loads: float
+    stores: float
+    memory: float
+    misses: float = 0.0
+    store_misses: float = 0.0
+
+
+@dataclass(slots=True)
+class Server:
+    """A unit that serves one after the other. `busy`: cycles in all."""
+
+    free: float = 0.0
+    busy: float = 0.0
+
+    def take(self, now: float, cycles: float) -> float:
+        """Serve for so many cycles from `now` on or later; when it begins."""
+        begin = max(self.free, now)
+        self.free = begin + cycles
+        self.busy += cycles
+        return begin
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Asynchronous work on a unit of an SM, for the timeline: cycles from issue, and from begin to end of service."""
+
+    unit: str
+    sm: int
+    issued: float
+    begin: float
+    end: float
+    number: int
+    line: int
+    bytes: int = 0
+
+
+@dataclass
+class Engines:
+    """The units of one SM."""
+
+    machine: Machine
+    sm: Multiprocessor
+    share: Share
+    number: int
+    tensor: Server = field(default_factory=Server)
+    tma: Server = field(default_factory=Server)
+    stores: Server = field(default_factory=Server)
+    l2: Server = field(default_factory=Server)
+    memory: Server = field(default_factory=Server)
+    shared: Server = field(default_factory=Server)
+    tensor_memory: dict[int, Server] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    #: Copies to several CTAs, and bytes that the SM has loaded and stored.
+    multicasts: int = 0
+    loaded: int = 0
+    stored: int = 0
+
+    def _span(self, unit: str, work: AsyncWork, now: float, begin: float, end: float) -> float:
+        self.spans.append(Span(unit, self.number, now, begin, end, work.number, work.statement.line, work.bytes))
+        return end
+
+    def mma(self, work: AsyncWork, now: float) -> float:
+        """When an MMA is complete."""
+        shape, sm = work.mma, self.sm
+        assert shape is not None
+        columns = shape.n / self.machine.mma_columns.value
+        if shape.ctas == 2 and shape.m == 128:
+            columns /= 2
+        read = (shape.m / shape.ctas if shape.a_in_shared else 0) + shape.n / shape.ctas
+        interval = max(columns, read * 32 / self.machine.shared_bandwidth.value)
+        if not shape.a_in_shared:
+            interval = max(columns, 16) + sm.mma_registers.value
+        begin = self.tensor.take(now + sm.mma_start.value, interval)
+        return self._span("tensor", work, now, begin, begin + interval + sm.mma_tail.value)
+
+    def load(self, work: AsyncWork, now: float) -> float:
+        """When a bulk or tensor copy to shared memory has arrived."""
+        sm, outside = self.sm, 0
+        inside = rows = -(-work.bytes // _ROW)
+        if (box := work.box) is not None:
+            rows = len(box.rows.offsets) * -(-box.row_bytes // _ROW)
+            inside = int(np.count_nonzero(box.rows.inside)) * -(-box.row_bytes // _ROW) if box.valid.any() else 0
+            outside = rows - inside
+        size = inside * _ROW
+        busy = max(sm.tma_gap.value, inside * sm.tma_row.value + outside * sm.tma_outside.value)
+        begin = self.tma.take(now, busy)
+        if self.tensor.free > begin:
+            self.tensor.free += rows * sm.mma_fill.value
+        arrived = begin + busy + sm.tma_latency.value + self._fetch(begin, size, self.share.l2)
+        if work.destinations > 1:
+            arrived += sm.tma_multicast.value
+            self.multicasts += 1
+        return self._span("tma", work, now, begin, arrived)
+
+    def _fetch(self, now: float, size: int, rate: float) -> float:
+        """Cycles by which the shares of L2 and memory delay so many bytes beyond their own service."""
+        if not size:
+            return 0.0
+        self.loaded += size
+        l2 = self.l2.take(now, size / rate)
+        waited = l2 - now
+        if misses := self.share.misses:
+            memory = self.memory.take(now, size * misses / self.share.memory)
+            waited = max(waited, memory + size * misses / self.share.memory - now - size / rate)
+            waited += misses * self.sm.memory_latency.value
+        return waited
+
+    def store_reads(self, work: AsyncWork, now: float) -> float:
+        """When a copy to global memory has read its source."""
+        rows = -(-work.bytes // _ROW)
+        busy = max(self.sm.tma_gap.value, rows * self.sm.store_row.value)
+        begin = self.stores.take(now, busy)
+        self.stored += work.bytes
+        if self.share.store_misses:
+            taken = work.bytes * self.share.store_misses / self.share.memory
+            begin = max(begin, self.memory.take(begin, taken))
+        return self._span("store", work, now, begin, begin + busy + self.sm.store_latency.value)
+
+    def global_access(self, now: float, size: int, *, loads: bool) -> float:
+        """Cycles by which a warp's load or store of global memory waits for the SM's share."""
+        if loads:
+            return self._fetch(now, size, self.share.loads)
+        self.stored += size
+        waited = self.l2.take(now, size / self.share.stores) - now
+        if self.share.store_misses:
+            taken = size * self.share.store_misses / self.share.memory
+            waited = max(waited, self.memory.take(now, taken) - now)
+        return waited
+
+    def tensor_transfer(self, work: AsyncWork, now: float) -> float:
+        """When a tcgen05.ld or st of a warp is complete."""
+        server = self.tensor_memory.setdefault(work.warp, Server())
+        busy = work.bytes / self.sm.tensor_load_bytes.value
+        begin = server.take(now, busy)
+        return self._span("tensor memory", work, now, begin, begin + busy + self.sm.tensor_load.value)

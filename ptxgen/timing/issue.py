@@ -1,0 +1,152 @@
+"""What a warp's instructions cost to issue, from the machine code that ptxas makes of each line of the PTX.
+
+A basic block of the SASS issues in order: each instruction after the stall count of the one before it, and after the
+scoreboards that it waits for. The cycles that this takes are the line's that the instruction comes from. Of the copies
+that ptxas makes of a basic block of the PTX (unrolled loops and their remainders, retries of a wait out of line), the
+one with the most instructions counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ptxgen.sass.control import NO_BARRIER
+from ptxgen.sass.flow import Flow
+from ptxgen.sass.listing import Function, Instruction
+from ptxgen.timing.multiprocessor import Multiprocessor
+
+#: The pipe of a scheduler that executes an opcode; others share the issue slots alone.
+_PIPES = {
+    **dict.fromkeys(("MUFU", "F2F", "I2F", "F2I"), "xu"),
+    **dict.fromkeys(("IMAD", "FFMA", "FADD", "FMUL"), "fma"),
+    **dict.fromkeys(("LOP3", "IADD3", "VIADD", "LEA", "SHF", "PRMT", "ISETP", "SEL", "FSEL", "FMNMX", "FSETP"), "alu"),
+    "F2FP": "alu",
+    "FENCE": "fence",
+}
+#: Waits of these are those of the asynchronous work itself, which the schedule has.
+_WORK = ("WARPGROUP", "DEPBAR", "BAR", "UCGABAR", "WARPSYNC")
+_BRANCHES = frozenset({"BRA", "BRX", "JMP", "JMX", "CALL", "RET", "BRXU", "JMXU"})
+#: Opcodes of which an instruction of the PTX makes one: they count the copies of a basic block.
+_ANCHORS = ("LDS", "STS", "LDSM", "STSM", "LDG", "STG", "SYNCS", "UTMA", "UBLK", "BAR", "MUFU", "SHFL", "LDTM", "STTM")
+_ANCHORS += ("UTC", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "FFMA", "ATOM", "RED", "FENCE", "F2FP")
+#: Cycles until a scoreboard says that operands have been read, and until an opcode without a latency has a result.
+_READ, _OTHER = 12.0, 12.0
+
+
+@dataclass(slots=True)
+class Cost:
+    """One execution of a PTX line by a warp: cycles until the next line, issue slots, and cycles of pipes by name."""
+
+    cycles: float = 0.0
+    issues: float = 0.0
+    pipes: dict[str, float] = field(default_factory=dict)
+
+    def share(self, copies: int) -> Cost:
+        """The cost of one of so many copies."""
+        pipes = {name: cycles / copies for name, cycles in self.pipes.items()}
+        return Cost(self.cycles / copies, self.issues / copies, pipes)
+
+
+@dataclass
+class _Part:
+    """What a line has in one basic block of the SASS."""
+
+    cost: Cost = field(default_factory=Cost)
+    code: list[Instruction] = field(default_factory=list)
+
+    @property
+    def anchors(self) -> int:
+        """The least count of an opcode that an instruction of the PTX makes once; 0 without any."""
+        counts = Counter(each.opcode for each in self.code if each.opcode.startswith(_ANCHORS))
+        return min(counts.values(), default=0)
+
+
+#: By number of the SASS block, what a line has there.
+_Parts = dict[int, _Part]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs by PTX line, and the machine code that they count."""
+
+    lines: Mapping[int, Cost]
+    code: Mapping[int, Sequence[Instruction]]
+
+    @classmethod
+    def of(cls, function: Function, machine: Multiprocessor, blocks: Iterable[Sequence[int]]) -> Costs:
+        """Of a kernel's SASS; `blocks` are the PTX lines of each basic block of the PTX."""
+        flow = Flow(function)
+        parts, depth = _parts(flow, machine), [0] * len(flow.blocks)
+        for loop in flow.loops:
+            for number in loop.blocks:
+                depth[number] += 1
+        costs, code = dict[int, Cost](), dict[int, Sequence[Instruction]]()
+        for lines in blocks:
+            here = [line for line in dict.fromkeys(lines) if line in parts]
+            total: Counter[int] = Counter()
+            for line in here:
+                total.update({number: len(part.code) for number, part in parts[line].items()})
+            if not total:
+                continue
+            best = min(total, key=lambda number: (-total[number], number))
+            chosen = {line: number for line in here if (number := _largest(parts[line], best, depth)) is not None}
+            copies: dict[int, int] = {}
+            for number in set(chosen.values()):
+                counts = [parts[line][number].anchors for line in here if chosen.get(line) == number]
+                copies[number] = min((count for count in counts if count), default=1)
+            for line, number in chosen.items():
+                part = parts[line][number]
+                costs[line], code[line] = part.cost.share(copies[number]), part.code
+        return cls(costs, code)
+
+
+def _largest(parts: _Parts, best: int, depth: Sequence[int]) -> int | None:
+    """The block of the SASS that counts for a line: that of its basic block, else the one with most of the line.
+
+    None where that is outside of a loop that the basic block is in: the line costs nothing there.
+    """
+    inside = [number for number in parts if depth[number] >= depth[best]]
+    return best if best in parts else min(inside, key=lambda number: (-len(parts[number].code), number), default=None)
+
+
+def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
+    """What each line has in each basic block of the SASS."""
+    latency = {name: figure.value for name, figure in machine.latency.items()}
+    pipes = {name: figure.value for name, figure in machine.pipe.items()}
+    found: dict[int, _Parts] = defaultdict(dict)
+    function = flow.function
+    for block in flow.blocks:
+        now = 0.0
+        ready = dict[int, float]()
+        for each in function.instructions[block.start : block.end]:
+            control, waited = each.control, 0.0
+            if not each.opcode.startswith(_WORK):
+                waited = max(max((ready.get(number, 0.0) for number in control.waits), default=0.0) - now, 0.0)
+            for number in control.waits:
+                ready.pop(number, None)
+            now += waited
+            if control.read != NO_BARRIER:
+                ready[control.read] = now + _READ
+            if control.write != NO_BARRIER:
+                ready[control.write] = now + latency.get(each.opcode, _OTHER)
+            step = float(max(control.stall, 1)) + (machine.branch.value if _taken(each, function) else 0.0)
+            now += step
+            if each.ptx_line is None or each.opcode == "NOP":
+                continue
+            part = found[each.ptx_line].setdefault(block.number, _Part())
+            part.code.append(each)
+            part.cost.cycles += waited + step
+            part.cost.issues += 1
+            if name := _PIPES.get(each.opcode):
+                part.cost.pipes[name] = part.cost.pipes.get(name, 0.0) + pipes.get(each.opcode, 1.0)
+    return found
+
+
+def _taken(each: Instruction, function: Function) -> bool:
+    """Whether a branch counts as taken: without a predicate, or back."""
+    if each.opcode not in _BRANCHES:
+        return False
+    back = any(function.labels.get(target, each.index + 1) <= each.index for target in each.targets)
+    return not each.predicate or back

@@ -1,0 +1,227 @@
+"""Latencies and rates of one multiprocessor, and of its way to memory, as the machine schedule takes them.
+
+Cycles are those of the SM's clock. Ours: `python -m bench.gpu.microbench` on an NVIDIA H200 (driver 580.159.04,
+2026-11-29, bench/data/h200-constants.json); a figure that is a residual says what was subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+
+from ptxgen.descriptors.evidence import documented, inferred, measured, unverified
+from ptxgen.timing.machines import Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiprocessor:
+    """What the machine schedule knows of an SM.
+
+    - `launch`, `launch_cta`, `next_cta`: cycles that Nsight Compute counts of an empty kernel, for each CTA of the grid
+      after that, and from the end of a CTA to the first instruction of the next in its place.
+    - `latency`: cycles from the issue of an instruction to its result, by SASS opcode, where a scoreboard waits for it.
+    - `pipe`: cycles that a warp's instruction takes of its scheduler's pipe, by SASS opcode (others: 1).
+    - `branch`: cycles of a branch that is taken.
+    - `mma_start`, `mma_tail`: from issue to the first cycle of an idle tensor core, from the last to the result.
+    - `mma_registers`: cycles by which A in registers delays each MMA.
+    - `tma_gap`: cycles between two copies of one SM; `tma_row`: cycles of a row of at most 128 bytes.
+    - `tma_outside`: of a row outside the tensor. `tma_latency`: from issue to arrival in shared memory, data in L2.
+    - `tma_multicast`: cycles more of a copy to several CTAs.
+    - `mma_fill`: cycles by which each row of 128 bytes that TMA writes delays a busy tensor core.
+    - `store_latency`, `store_row`: of a copy to global memory: cycles until it has read its source, and of each row.
+    - `store_end`: from there to its completion. `drain`: from the last instruction of a CTA that has stored to its end.
+    - `fetch`: cycles of the first execution of 128 bytes of machine code.
+    - `memory_latency`: cycles more where data come from memory.
+    - `l2_bytes`: bytes per cycle and SM that TMA takes from the L2 with all SMs at work; `load_bytes`: that loads take.
+    - `wake`: from the end of an mbarrier's phase, or of what else a warp waits for, to its next instruction.
+    - `barrier`, `barrier_warp`: of bar.sync, and of each warp in it; `cluster_barrier`: of barrier.cluster.
+    - `fence_async`: cycles of fence.proxy.async for each warp.
+    """
+
+    name: str
+    launch: Figure
+    launch_cta: Figure
+    next_cta: Figure
+    latency: Mapping[str, Figure]
+    pipe: Mapping[str, Figure]
+    branch: Figure
+    mma_start: Figure
+    mma_tail: Figure
+    mma_registers: Figure
+    tma_gap: Figure
+    tma_row: Figure
+    tma_outside: Figure
+    tma_latency: Figure
+    tma_multicast: Figure
+    mma_fill: Figure
+    store_latency: Figure
+    store_row: Figure
+    store_end: Figure
+    drain: Figure
+    fetch: Figure
+    memory_latency: Figure
+    l2_bytes: Figure
+    load_bytes: Figure
+    store_bytes: Figure
+    wake: Figure
+    barrier: Figure
+    barrier_warp: Figure
+    cluster_barrier: Figure
+    fence_async: Figure
+    tensor_load: Figure
+    tensor_load_bytes: Figure
+
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        """Every number with its name; those of an opcode as "latency LDS"."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Figure):
+                yield each.name, value
+            elif isinstance(value, Mapping):
+                yield from ((f"{each.name} {key}", figure) for key, figure in value.items())
+
+
+_OURS = "ours, NVIDIA H200, driver 580.159.04, 2026-11-29"
+_DOCUMENTED = documented("CUDA programming guide, throughput of arithmetic instructions")
+
+
+def _latencies(**values: tuple[float, str]) -> dict[str, Figure]:
+    return {
+        name: Figure(value, "cycles", measured(f"{_OURS}: {how}") if not how.startswith("?") else unverified(how[1:]))
+        for name, (value, how) in values.items()
+    }
+
+
+_HOPPER_LATENCY = _latencies(
+    LDS=(23, "chase of ld.shared"),
+    LDSM=(29, "?as LDS with its wavefronts"),
+    LDG=(285, "chase of ld.global.cg in 8 MB, less its addition"),
+    LD=(285, "?as LDG"),
+    ATOMG=(450, "?nobody measured it here"),
+    ATOM=(450, "?nobody measured it here"),
+    ATOMS=(60, "?nobody measured it here"),
+    SHFL=(24, "chain of shfl"),
+    MUFU=(17, "chain of ex2, less nothing"),
+    S2R=(24, "?not separated"),
+    S2UR=(24, "?not separated"),
+    LDC=(30, "?not separated"),
+    ULDC=(12, "?not separated"),
+    LDCU=(30, "?not separated"),
+    R2UR=(12, "?not separated"),
+    REDUX=(24, "?as SHFL"),
+    SYNCS=(30, "an arrival with its own wait, 65 cycles with the loop"),
+    LDL=(40, "?as a hit in L1"),
+    F2F=(17, "?as MUFU"),
+    I2F=(17, "?as MUFU"),
+    F2I=(17, "?as MUFU"),
+    LDTM=(20, "?tcgen05.ld itself is asynchronous work"),
+)
+_HOPPER_PIPE = {
+    "MUFU": Figure(8, "cycles", measured(f"{_OURS}: ex2 of 16 warps")),
+    "F2FP": Figure(2, "cycles", measured(f"{_OURS}: cvt.rn.bf16x2 of 16 warps")),
+    "FENCE": Figure(5.3, "cycles", measured(f"{_OURS}: fence.proxy.async of 1 to 16 warps")),
+    "IMAD": Figure(2, "cycles", _DOCUMENTED),
+    "LOP3": Figure(2, "cycles", _DOCUMENTED),
+    "IADD3": Figure(2, "cycles", _DOCUMENTED),
+    "VIADD": Figure(2, "cycles", _DOCUMENTED),
+    "LEA": Figure(2, "cycles", _DOCUMENTED),
+    "SHF": Figure(2, "cycles", _DOCUMENTED),
+    "PRMT": Figure(2, "cycles", _DOCUMENTED),
+    "ISETP": Figure(2, "cycles", _DOCUMENTED),
+    "SEL": Figure(2, "cycles", _DOCUMENTED),
+    "FSEL": Figure(2, "cycles", _DOCUMENTED),
+    "FMNMX": Figure(2, "cycles", _DOCUMENTED),
+    "FSETP": Figure(2, "cycles", _DOCUMENTED),
+    "SHFL": Figure(2, "cycles", _DOCUMENTED),
+}
+
+
+def _cycles(value: float, how: str) -> Figure:
+    return Figure(value, "cycles", measured(f"{_OURS}: {how}"))
+
+
+H200 = Multiprocessor(
+    name="h200",
+    launch=_cycles(2840, "an empty kernel of one CTA, sm__cycles_elapsed.max"),
+    launch_cta=_cycles(1.3, "empty kernels of 132 and 1056 CTAs"),
+    next_cta=_cycles(440, "empty kernels of 132 and 1056 CTAs that fill an SM alone"),
+    latency=_HOPPER_LATENCY,
+    pipe=_HOPPER_PIPE,
+    branch=_cycles(7, "chains of fma in a loop"),
+    mma_start=_cycles(10, "residual of one wgmma with its fence, commit and wait"),
+    mma_tail=_cycles(14, "the same"),
+    mma_registers=_cycles(4.5, "wgmma with A in registers, batches of 4 and 16"),
+    tma_gap=_cycles(33, "not separated; FlashGPU-Sim: 32 to 33"),
+    tma_row=_cycles(1.17, "copies of 128 and 256 rows from L2, rings of 3 to 6"),
+    tma_outside=_cycles(4.8, "launches with tiles outside of the matrix, seen ones"),
+    tma_latency=_cycles(228, "rings of one copy of 8 to 256 rows, less the thread's instructions"),
+    tma_multicast=Figure(99, "cycles", measured("FlashGPU-Sim: 99 to 100")),
+    mma_fill=Figure(
+        0.27,
+        "cycles per row",
+        inferred("seen launches, K blocks with N 72, 128 and 256: 0.21 to 0.40 cycles a row more"),
+    ),
+    store_latency=_cycles(60, "stores of 8 to 128 rows, less the thread's instructions"),
+    store_row=_cycles(1.2, "stores of 64 and 128 rows by 132 CTAs"),
+    store_end=_cycles(11, "stores that wait for completion and for reads"),
+    drain=_cycles(500, "st.global.v4 of one CTA, less its stores and an empty kernel"),
+    fetch=Figure(25, "cycles", inferred("what seen launches of up to 12,000 cycles took more, over their code")),
+    memory_latency=_cycles(400, "chases of ld.global.cg in 8 MB and in 512 MB"),
+    l2_bytes=Figure(64, "B per cycle and SM", measured(f"{_OURS}: rings of 132 CTAs that share rows, 60 to 87")),
+    load_bytes=Figure(35, "B per cycle and SM", measured(f"{_OURS}: ld.global.cg of 132 CTAs in 16 MB")),
+    store_bytes=Figure(19.5, "B per cycle and SM", measured(f"{_OURS}: st.global.v4 of 132 CTAs")),
+    wake=_cycles(2, "residual of the ping-pong of two mbarriers"),
+    barrier=_cycles(6, "bar.sync of 1 to 16 warps"),
+    barrier_warp=_cycles(2, "bar.sync of 1 to 16 warps"),
+    cluster_barrier=_cycles(340, "barrier.cluster of two CTAs of 4 warps"),
+    fence_async=_cycles(5.3, "fence.proxy.async of 1 to 16 warps"),
+    tensor_load=Figure(0, "cycles", documented("no tensor memory on Hopper")),
+    tensor_load_bytes=Figure(128, "B per cycle and warp", documented("no tensor memory on Hopper")),
+)
+
+H100 = replace(H200, name="h100")
+
+_CSV = "SemiAnalysis, B200"
+
+
+def _like_h200(figure: Figure) -> Figure:
+    return replace(figure, evidence=unverified("as H200: nobody has published it for B200"))
+
+
+B200 = replace(
+    H200,
+    name="b200",
+    launch=_like_h200(H200.launch),
+    launch_cta=_like_h200(H200.launch_cta),
+    next_cta=_like_h200(H200.next_cta),
+    mma_start=Figure(16, "cycles", inferred(f"{_CSV}: single MMAs, less the polling of the mbarrier")),
+    mma_tail=Figure(70, "cycles", inferred(f"{_CSV}: single MMAs of one SM, 104 to 136 with issue and polling")),
+    mma_registers=Figure(0, "cycles", measured(f"{_CSV}: A in tensor memory")),
+    tma_gap=Figure(48, "cycles", measured("QuickRunCUDA, B300: 65 for one copy, 48 amortized")),
+    tma_row=Figure(1, "cycles", measured(f"{_CSV}, mainloop of one CTA: 257 cycles for 256 rows")),
+    tma_outside=_like_h200(H200.tma_outside),
+    tma_latency=Figure(400, "cycles", inferred(f"{_CSV}, mainloop of one CTA: round trips of 515 to 585")),
+    tma_multicast=_like_h200(H200.tma_multicast),
+    mma_fill=Figure(0, "cycles per row", measured(f"{_CSV}, mainloop of one CTA: 98 % of the MMA interval")),
+    store_latency=_like_h200(H200.store_latency),
+    store_row=_like_h200(H200.store_row),
+    store_end=_like_h200(H200.store_end),
+    drain=_like_h200(H200.drain),
+    fetch=_like_h200(H200.fetch),
+    memory_latency=Figure(
+        450, "cycles", measured("QuickRunCUDA, B300: 882 cold; SemiAnalysis: 740 to 1060 round trips")
+    ),
+    l2_bytes=Figure(79, "B per cycle and SM", measured("QuickRunCUDA, B300: 20 to 22 TB/s as kernels see it")),
+    load_bytes=Figure(50, "B per cycle and SM", measured("QuickRunCUDA, B300: 13.3 TB/s on the wire")),
+    store_bytes=_like_h200(H200.store_bytes),
+    wake=_like_h200(H200.wake),
+    barrier=Figure(22, "cycles", measured("QuickRunCUDA, B300: 22 + 2 per warp")),
+    barrier_warp=Figure(2, "cycles", measured("QuickRunCUDA, B300: 22 + 2 per warp")),
+    cluster_barrier=Figure(300, "cycles", measured("QuickRunCUDA, B300: 190 ns")),
+    tensor_load=Figure(30, "cycles", unverified("420 rests on one comment; nobody has published a latency")),
+    tensor_load_bytes=Figure(
+        53, "B per cycle and warp", measured("QuickRunCUDA, B300, marked unverified by its author")
+    ),
+)
+
+MULTIPROCESSORS: dict[str, Multiprocessor] = {each.name: each for each in (H100, H200, B200)}

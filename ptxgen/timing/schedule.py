@@ -1,0 +1,332 @@
+"""The machine schedule: virtual time is the cycle of a described machine.
+
+Beside `eager`, `late` and `random` (`ptxgen.emulator.engines.timeline`): it says at which cycle each warp issues next,
+from the machine code of its instructions, and at which cycle each asynchronous work completes, from the units of its
+SM. It executes nothing itself: it is told of instructions, waits and works by the events of the launch.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.efficiency import LINE_BYTES, wavefronts
+from ptxgen.emulator.engines.timeline import Action, Timeline
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.observer import MachineView, Observer, ProgramView
+from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.syntax import Instruction, Statement
+from ptxgen.timing.engines import Engines, Server
+from ptxgen.timing.issue import Cost, Costs
+
+_NO_COST = Cost()
+_SECTOR = 32
+_SCHEDULERS = 4
+#: Bytes of a line of the instruction cache.
+_CODE_LINE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What a warp did from one cycle to another: "issue" at PTX lines, or what it waited for, and at which line."""
+
+    warp: int
+    begin: float
+    end: float
+    what: str
+    line: int
+
+
+class MachineSchedule(Timeline, Observer):
+    """Cycles of a launch. `engines` by SM; `sm_of` gives the SM of a CTA slot; `costs` come with the program."""
+
+    paces = True
+
+    def __init__(
+        self,
+        costs: Callable[[ProgramView], Costs],
+        engines: Sequence[Engines],
+        *,
+        computes: bool = True,
+        record: bool = True,
+    ) -> None:
+        super().__init__("machine", 0)
+        self.computes, self._record = computes, record
+        self._costs_of, self.engines = costs, engines
+        self.sm = engines[0].sm
+        #: The cycle at which each warp issues next, and since when it waits.
+        self._at: list[float] = []
+        self._waits: dict[int, tuple[float, object, int]] = {}
+        self.segments: list[Segment] = []
+        self._open: dict[int, tuple[float, int]] = {}
+        self._ended: dict[int, float] = {}
+        self._arrived: dict[int, float] = {}
+        self._lines: Mapping[int, Cost] = {}
+        #: Lines of the instruction cache by PTX line, and what each SM has executed of either.
+        self._code: dict[int, list[int]] = {}
+        self._fetched = set[tuple[int, int]]()
+        self._fetched_code = set[tuple[int, int]]()
+        self._issue: dict[tuple[int, int], Server] = defaultdict(Server)
+        self._pipe: dict[tuple[int, int, str], Server] = defaultdict(Server)
+        self._reading = set[int]()
+        self._barriers: dict[tuple[int, int], float] = {}
+        self._machine: MachineView | None = None
+        self._begun = set[int]()
+        #: Instructions of warps, and cycles by PTX line.
+        self.issued = 0.0
+        self.line_cycles: dict[int, float] = defaultdict(float)
+        #: Begin and end of each CTA that has run, by slot.
+        self.ctas: list[tuple[int, float, float]] = []
+        self._cta_begins: dict[int, float] = {}
+
+    # The policy.
+
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._machine = machine
+        self._at = [0.0] * len(machine.cta_slot)
+        self._slot = [int(each) for each in machine.cta_slot]
+        costs = self._costs_of(program)
+        self._lines = costs.lines
+        self._code = {line: sorted({each.address // _CODE_LINE for each in code}) for line, code in costs.code.items()}
+
+    @property
+    def warps_per_cta(self) -> int:
+        assert self._machine is not None
+        return self._machine.warps_per_cta
+
+    def _sm(self, slot: int) -> int:
+        return slot % len(self.engines)
+
+    def pick(self, ready: NDArray[np.bool_], current: NDArray[np.int64]) -> tuple[NDArray[np.int64], int] | None:
+        """The ready warps with the earliest cycle that stand at one pc; what completes before comes first."""
+        assert self._machine is not None
+        while True:
+            warps = np.flatnonzero(ready).tolist()
+            if not warps:
+                return None
+            at = self._at
+            cycle = min(at[warp] for warp in warps)
+            if self._queue and self._queue[0][0] <= cycle:
+                self.jump()
+                continue
+            first = [warp for warp in warps if at[warp] == cycle]
+            pc = int(current[first[0]])
+            self.now = int(cycle)
+            return np.array([warp for warp in first if current[warp] == pc], np.int64), pc
+
+    def submit(self, action: Action, *, pipe: object = None, works: Sequence[AsyncWork] = ()) -> None:
+        now = float(self.now)
+        due = max((self._completes(work, now) for work in works), default=now)
+        if pipe is not None:
+            due = self._pipes[pipe] = max(due, self._pipes.get(pipe, 0.0))
+        self._sequence += 1
+        heapq.heappush(self._queue, (due, self._sequence, action))
+
+    def _completes(self, work: AsyncWork, now: float) -> float:
+        engines, sm = self.engines[self._sm(work.slot)], self.sm
+        if work.mma is not None:
+            return engines.mma(work, now)
+        if work.number in self._reading:
+            self._reading.discard(work.number)
+            return now + sm.store_end.value
+        if work.what.endswith(("store", "reduction")):
+            self._reading.add(work.number)
+            return engines.store_reads(work, now)
+        if work.what in ("tcgen05.ld", "tcgen05.st"):
+            return engines.tensor_transfer(work, now)
+        if work.what == "tcgen05.commit":
+            return now
+        if work.bytes:
+            return engines.load(work, now)
+        return now + sm.latency["LDG"].value
+
+    def advance(self, steps: int) -> None:
+        """Blocks take no time of their own: instructions do."""
+
+    def jump(self) -> bool:
+        """Do the next work, at its cycle; nothing that completes later is skipped."""
+        if not self._queue:
+            return False
+        due, _, action = heapq.heappop(self._queue)
+        self.now = int(due)
+        action()
+        return True
+
+    def blocks(self, warp: int, key: object, statement: Instruction) -> None:
+        self._close(warp)
+        self._waits[warp] = self._at[warp], key, statement.line
+
+    def wakes(self, warp: int, key: object) -> None:
+        since, _, line = self._waits.pop(warp, (self._at[warp], key, 0))
+        begin = float(self.now)
+        if isinstance(key, tuple) and key[0] == "mbarrier" and self._machine is not None:
+            barrier = self._machine.mbarriers[key[1]].get(key[2])
+            begin = max(begin, self._ended.get(id(barrier), 0.0))
+        if isinstance(key, tuple) and key[0] == "cluster":
+            begin += self.sm.cluster_barrier.value
+        elif isinstance(key, tuple) and key[0] in ("mbarrier", "bulk group", "tcgen05.wait"):
+            begin += self.sm.wake.value
+        end = max(since, begin)
+        self._at[warp] = end
+        if self._record and end > since:
+            self.segments.append(Segment(warp, since, end, self._name(key), line))
+        self._open[warp] = end, line
+
+    def _name(self, key: object) -> str:
+        if isinstance(key, tuple) and key[0] == "mbarrier" and self._machine is not None:
+            barrier = self._machine.mbarriers[key[1]].get(key[2])
+            return barrier.name.partition(" (")[0] if barrier is not None else f"mbarrier at {key[2]:#x}"
+        if isinstance(key, tuple):
+            return next((each for each in key if isinstance(each, str)), type(key).__name__.lower())
+        return str(key)
+
+    def _close(self, warp: int) -> None:
+        begin, line = self._open.pop(warp, (self._at[warp], 0))
+        if self._record and self._at[warp] > begin:
+            self.segments.append(Segment(warp, begin, self._at[warp], "issue", line))
+
+    # Events.
+
+    def ctas_begin(self, slots: NDArray[np.int64]) -> None:
+        assert self._machine is not None
+        per_cta = self._machine.warps_per_cta
+        for slot in map(int, slots):
+            begin = float(self.now) + (self.sm.next_cta.value if slot in self._begun else 0.0)
+            self._begun.add(slot)
+            self._cta_begins[slot] = begin
+            for warp in range(slot * per_cta, (slot + 1) * per_cta):
+                self._at[warp] = begin
+                self._open[warp] = begin, 0
+
+    def ctas_end(self, slots: Sequence[int]) -> None:
+        assert self._machine is not None
+        per_cta = self._machine.warps_per_cta
+        for slot in slots:
+            warps = range(slot * per_cta, (slot + 1) * per_cta)
+            for warp in warps:
+                self._close(warp)
+            end = max(self._at[warp] for warp in warps)
+            if self.engines[self._sm(slot)].stored:
+                end += self.sm.drain.value
+            self.now = max(self.now, int(end))
+            self.ctas.append((slot, self._cta_begins[slot], end))
+
+    def instruction_issued(
+        self, warps: NDArray[np.int64], lanes: NDArray[np.bool_], executes: NDArray[np.bool_], statement: Instruction
+    ) -> None:
+        assert self._machine is not None
+        cost = self._lines.get(statement.line, _NO_COST)
+        per_cta, latest = self._machine.warps_per_cta, 0.0
+        fetched = self._code.get(statement.line, ())
+        for warp in warps.tolist():
+            begin = self._at[warp]
+            sm = self._sm(self._slot[warp])
+            if (sm, statement.line) not in self._fetched:
+                self._fetched.add((sm, statement.line))
+                missing = [(sm, each) for each in fetched if (sm, each) not in self._fetched_code]
+                self._fetched_code.update(missing)
+                begin += len(missing) * self.sm.fetch.value
+            scheduler = sm, warp % per_cta % _SCHEDULERS
+            slot = self._issue[scheduler].take(begin, cost.issues)
+            end = max(begin + cost.cycles, slot + cost.issues)
+            for name, busy in cost.pipes.items():
+                start = self._pipe[(*scheduler, name)].take(begin, busy)
+                end = max(end, start + busy)
+            self._at[warp] = end
+            latest = max(latest, end)
+            self.issued += cost.issues
+            self.line_cycles[statement.line] += end - begin
+        self.now = int(latest)
+
+    def memory_requested(self, access: MemoryAccess) -> None:
+        active, places = access.active, access.places
+        if access.space == "global":
+            reads = access.statement.opcode.startswith(("ld", "cp"))
+            sectors = np.where(active, places.offsets // _SECTOR, -1)
+            for position, warp in enumerate(access.warps.tolist()):
+                count = len(np.unique(sectors[position])) - (not active[position].all())
+                size = max(count * _SECTOR, int(np.count_nonzero(active[position])) * access.size)
+                engines = self.engines[self._sm(self._slot[warp])]
+                self._at[warp] += engines.global_access(self._at[warp], size, loads=reads)
+        elif places.inside is not None:
+            base = places.inside - places.inside.min() // LINE_BYTES * LINE_BYTES
+            took, _ = wavefronts(np.where(active, base, 0), active, access.size)
+            for warp, waves in zip(access.warps.tolist(), took.tolist(), strict=True):
+                engines = self.engines[self._sm(self._slot[warp])]
+                begin = engines.shared.take(self._at[warp], waves)
+                self._at[warp] = max(self._at[warp], begin + waves - 1)
+
+    def barrier_arrives(
+        self,
+        slot: int,
+        name: int,
+        warp: int,
+        lanes: NDArray[np.bool_],
+        statement: Instruction,
+        *,
+        waits: bool,
+        threads: int | None,
+    ) -> None:
+        key = slot, name
+        self._barriers[key] = max(self._barriers.get(key, 0.0), self._at[warp])
+        if waits:
+            self.blocks(warp, ("barrier", name), statement)
+
+    def barrier_completes(self, slot: int, name: int, warps: list[int]) -> None:
+        self._release(warps, self._barriers.pop((slot, name), float(self.now)), name)
+
+    def ctas_synchronize(
+        self, slots: NDArray[np.int64], name: int, statement: Instruction, *, threads: int | None
+    ) -> None:
+        assert self._machine is not None
+        per_cta = self._machine.warps_per_cta
+        for slot in map(int, slots):
+            warps = list(range(slot * per_cta, (slot + 1) * per_cta))
+            for warp in warps:
+                self.blocks(warp, ("barrier", name), statement)
+            self._release(warps, max(self._at[warp] for warp in warps), name)
+
+    def _release(self, warps: Sequence[int], last: float, name: int) -> None:
+        """A barrier of a CTA, at which the last warp has arrived at a cycle, lets these go on."""
+        end = last + self.sm.barrier.value + self.sm.barrier_warp.value * len(warps)
+        for warp in warps:
+            since, _, line = self._waits.pop(warp)
+            self._at[warp] = end
+            if self._record:
+                self.segments.append(Segment(warp, since, end, f"barrier {name}", line))
+            self._open[warp] = end, line
+
+    def mbarrier_updated(
+        self,
+        warp: int,
+        slot: int,
+        mbarrier: MBarrier,
+        statement: Statement,
+        *,
+        expects: bool,
+        arrives: bool,
+        scope: str | None,
+    ) -> None:
+        self._arrived[id(mbarrier)] = max(self._arrived.get(id(mbarrier), 0.0), self._at[warp])
+
+    def mbarrier_phase_ends(self, mbarrier: MBarrier) -> None:
+        self._ended[id(mbarrier)] = max(float(self.now), self._arrived.pop(id(mbarrier), 0.0))
+
+    def mbarrier_waited(
+        self,
+        warp: int,
+        lanes: NDArray[np.bool_],
+        mbarrier: MBarrier,
+        statement: Statement,
+        *,
+        relaxed: bool,
+        cluster: bool,
+        result: int,
+    ) -> None:
+        self._at[warp] = max(self._at[warp], self._ended.get(id(mbarrier), 0.0))

@@ -1,0 +1,247 @@
+"""`predict`: the cycles of a launch on a described machine.
+
+The CTAs that one SM runs, one cluster after the other, are emulated under the machine schedule; the SM has its share of
+what all SMs use. Clusters that repeat are simulated a few times, the others take as long as the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from math import prod
+from typing import Literal
+
+from ptxgen import limits
+from ptxgen.device import DeviceArray, Extent, Kernel, LaunchShape
+from ptxgen.emulator import Emulator
+from ptxgen.emulator.device import EmulatedArray, with_directives
+from ptxgen.emulator.engines.timeline import Timeline
+from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.observer import ProgramView
+from ptxgen.instr.model.targets import parse_target, runs_on
+from ptxgen.sass import Function
+from ptxgen.sass import load as load_sass
+from ptxgen.syntax import Instruction, walk
+from ptxgen.timing.engines import Engines, Share
+from ptxgen.timing.issue import Costs
+from ptxgen.timing.machines import MACHINES, Machine
+from ptxgen.timing.multiprocessor import MULTIPROCESSORS, Multiprocessor
+from ptxgen.timing.prediction import Prediction, TimingError, made
+from ptxgen.timing.schedule import MachineSchedule
+
+L2 = Literal["warm", "cold"]
+#: Clusters in a row that an SM simulates before those that follow count as equal.
+_ROUNDS = 3
+#: What a launch may execute, in blocks of instructions.
+_MOST_STEPS = 3_000_000
+#: Instructions that read shared memory into registers: with none of them the contents of copies decide nothing.
+_READS_SHARED = ("ld.shared", "ld.volatile.shared", "ldmatrix", "ld.acquire", "ld.relaxed", "atom.shared", "ldu")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What the loads and stores of a whole grid move, where it is known: the part of loads that comes from memory."""
+
+    misses: float
+    store_misses: float = 0.0
+
+
+@lru_cache(maxsize=32)
+def sass_of(text: str, entry: str) -> Function:
+    """The machine code of an entry, with the PTX line of each instruction. Raises what `ptxgen.sass.load` does."""
+    return load_sass(text.encode()).kernel(entry)
+
+
+@lru_cache(maxsize=32)
+def _costs(text: str, entry: str, machine: str, lines: tuple[tuple[int, ...], ...]) -> Costs:
+    return Costs.of(sass_of(text, entry), MULTIPROCESSORS[machine], lines)
+
+
+def costs_of(kernel: Kernel, sm: Multiprocessor, program: ProgramView) -> Costs:
+    """The costs of a kernel's lines; the blocks of its program say which are unrolled."""
+    assert isinstance(program, Program)
+    blocks = tuple(tuple(each.statement.line for each in block.operations) for block in program.blocks)
+    return _costs(kernel.text, kernel.entry.name, sm.name, blocks)
+
+
+class TimedEmulator(Emulator):
+    """An emulator whose time is that of `sms` multiprocessors of a machine, which run the clusters of `sample`."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        share: Share,
+        *,
+        sms: int = 1,
+        sample: Sequence[int] | None = None,
+        computes: bool = True,
+        resident: int = 1,
+    ) -> None:
+        super().__init__(machine.target, checks=False, max_steps=_MOST_STEPS, multiprocessors=sms * resident)
+        self._described, self._share, self._sms = machine, share, sms
+        self._sampled, self._computes = sample, computes
+        self.timed: MachineSchedule | None = None
+
+    def _timeline(self, kernel: Kernel) -> Timeline:
+        sm = MULTIPROCESSORS[self._described.name]
+        engines = [Engines(self._described, sm, self._share, number) for number in range(self._sms)]
+        self.timed = MachineSchedule(partial(costs_of, kernel, sm), engines, computes=self._computes)
+        self.observers = (self.timed,)
+        return self.timed
+
+    def _sample(self, clusters: int) -> Sequence[int] | None:
+        return self._sampled
+
+
+def predict(
+    kernel: Kernel,
+    grid: Extent,
+    block: Extent,
+    args: Sequence[object],
+    *,
+    machine: str | Machine,
+    cluster: Extent | None = None,
+    shared_bytes: int = 0,
+    l2: L2 = "warm",
+    clock: float | None = None,
+    flop: float = 0.0,
+    traffic: Traffic | None = None,
+    preserve: bool = True,
+) -> Prediction:
+    """The cycles of one launch, as Nsight Compute counts them, and where they go.
+
+    - `args`: as for `Emulator.launch`, arrays of one Emulator, whose memory stays as it is.
+    - `machine`: "h100", "h200", "b200", or a description.
+    - `l2`: "warm", the operands are in the L2 as far as they fit, or "cold".
+    - `clock`: MHz (the machine's for such a launch).
+    - `flop`: operations of the launch, for TFLOPS.
+    - `preserve`: False where what the launch stores in memory may stay there.
+    - `traffic`: the hit rates, where they are known; else from the bytes of the arrays and of the loads.
+
+    Raises TimingError, in one sentence, for what cannot be predicted; LaunchError and KernelArgumentError as `launch`.
+    """
+    described = _machine(machine)
+    shape, refused = with_directives(kernel, LaunchShape.of(grid, block, cluster, shared_bytes))
+    if refused:
+        raise TimingError(refused[0].message)
+    _require_target(kernel, described)
+    memory = next((each._memory for each in args if isinstance(each, EmulatedArray)), None)
+    resident = _resident(kernel, shape, described)
+    size = prod(shape.cluster or (1,))
+    count = prod(shape.grid) // size
+    slots = described.cluster_slots(size)
+    if not resident or not slots:
+        raise TimingError(f"{kernel.name}: no multiprocessor of an {described.title} holds a CTA of this shape")
+    order = range(0, count, slots)
+    rounds = -(-len(order) // resident)
+    sample = order[: _ROUNDS * resident] if rounds > _ROUNDS + 1 else order
+    active = min(count, slots) * size
+    megahertz = (
+        clock or described.clock_of(flop / max(_array_bytes(args), 1)) if flop else clock or described.boost.value
+    )
+    computes = _reads_shared(kernel)
+
+    def run(share: Share) -> TimedEmulator:
+        emulator = TimedEmulator(
+            described, share, sms=size, sample=sample, computes=computes, resident=min(resident, len(sample))
+        )
+        if memory is not None:
+            emulator.memory = memory
+        before = memory.copy() if memory is not None and preserve else None
+        report = emulator.launch(kernel, grid, block, args, cluster=cluster, shared_bytes=shared_bytes)
+        if memory is not None and before is not None:
+            memory.data[: len(before.data)] = before.data
+        if report.status not in ("ok", "findings"):
+            why = report.findings[0].message.splitlines()[0] if report.findings else report.status
+            raise TimingError(f"the emulated launch ends as {report.status}, so it has no time: {why}")
+        return emulator
+
+    share = _share(described, active, megahertz, traffic or Traffic(0.0))
+    emulator = run(share)
+    assert emulator.timed is not None
+    if traffic is None:
+        found = _traffic(emulator.timed, described, args, count / max(len(sample), 1), l2)
+        if found.misses or found.store_misses:
+            share = _share(described, active, megahertz, found)
+            emulator = run(share)
+            assert emulator.timed is not None
+    return made(
+        emulator.timed,
+        kernel,
+        described,
+        ctas=prod(shape.grid),
+        clusters=(len(sample), len(order), count),
+        resident=min(resident, len(sample)),
+        clock=megahertz,
+        flop=flop,
+        share=share,
+        l2=l2,
+    )
+
+
+def _machine(machine: str | Machine) -> Machine:
+    if isinstance(machine, Machine):
+        return machine
+    found = MACHINES.get(machine)
+    if found is None or machine not in MULTIPROCESSORS:
+        raise TimingError(f"unknown machine {machine!r}; machines with a description: {', '.join(sorted(MACHINES))}")
+    return found
+
+
+def _require_target(kernel: Kernel, machine: Machine) -> None:
+    target = kernel.module.target or machine.target
+    if not runs_on(parse_target(target), parse_target(machine.target)):
+        raise TimingError(f"{kernel.name} is for {target}, which an {machine.title} ({machine.target}) does not run")
+
+
+def _resident(kernel: Kernel, shape: LaunchShape, machine: Machine) -> int:
+    """CTAs that an SM holds at a time."""
+    function = sass_of(kernel.text, kernel.entry.name)
+    columns = 512 if any("tcgen05.alloc" in each.opcode for each in _instructions(kernel)) else 0
+    return limits.ctas_per_sm(
+        machine.target,
+        threads=prod(shape.block),
+        registers=function.registers or 32,
+        shared_bytes=(function.shared_bytes or 0) + shape.shared_bytes,
+        tmem_columns=columns,
+    )
+
+
+def _instructions(kernel: Kernel) -> list[Instruction]:
+    return [each for each in walk(kernel.module.items) if isinstance(each, Instruction)]
+
+
+def _reads_shared(kernel: Kernel) -> bool:
+    """Whether registers may get what copies bring to shared memory."""
+    return any(each.opcode.startswith(_READS_SHARED) for each in _instructions(kernel))
+
+
+def _array_bytes(args: Sequence[object]) -> int:
+    return sum(each.nbytes for each in args if isinstance(each, DeviceArray))
+
+
+def _share(machine: Machine, active: int, megahertz: float, traffic: Traffic) -> Share:
+    """What one of so many SMs at work has."""
+    sm, sms = MULTIPROCESSORS[machine.name], machine.sms.value
+    memory = machine.hbm_bandwidth.value / (megahertz * 1e6) / active
+    alone = 128 / sm.tma_row.value
+    return Share(
+        l2=min(sm.l2_bytes.value * sms / active, alone),
+        loads=min(sm.load_bytes.value * sms / active, 90.0),
+        stores=min(sm.store_bytes.value * sms / active, 32.0),
+        memory=min(memory, alone / 2),
+        misses=traffic.misses,
+        store_misses=traffic.store_misses,
+    )
+
+
+def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], times: float, l2: L2) -> Traffic:
+    """The part of the loads that misses: the bytes of the arrays, once, over all that are loaded."""
+    unique, capacity = _array_bytes(args), machine.l2_bytes.value * machine.l2_reuse.value
+    if l2 == "warm" and unique <= capacity:
+        return Traffic(0.0)
+    loaded = sum(each.loaded for each in timed.engines) * times
+    stored = sum(each.stored for each in timed.engines) * times
+    misses = min(unique / loaded, 1.0) if loaded else 0.0
+    return Traffic(misses, 1.0 if stored and unique > capacity else 0.0)
