@@ -15,7 +15,7 @@ from ptxgen.cli import errors
 from ptxgen.cli.common import interrupt, project
 from ptxgen.cli.common.help import Application, Commands
 from ptxgen.cli.kernels import kernels, plan, sweep, tune
-from ptxgen.cli.launch import audit, run
+from ptxgen.cli.launch import audit, run, timing
 from ptxgen.cli.launch import exec as execute_program
 from ptxgen.cli.reference import coverage, explain, layout, verify
 from ptxgen.cli.toolchain import check, language_server, ncu, ptx, sass
@@ -35,6 +35,7 @@ app = Application(
 run.register(app)
 execute_program.register(app)
 audit.register(app)
+timing.register(app)
 sweep.register(app)
 tune.register(app)
 kernels.register(app)

@@ -37,6 +37,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen audit my_job.py", "which barriers and fences no run needs"),
         ("ptxgen audit blackwell/swizzled --m 128 --n 128 --time 60 --all", "a shipped kernel; all that 60 s judge"),
     ),
+    "time": (
+        (
+            "ptxgen time hopper/overlapped --m 512 --n 512 --k 1024",
+            "predicted cycles on an H200, and who waits for what",
+        ),
+        ("ptxgen time hopper/ring hopper/overlapped --machine h100", "two kernels of a 4096³ problem, compared"),
+        (
+            "ptxgen time blackwell/pipelined --html time.html --trace time.json",
+            "a timeline as a page, and for Perfetto",
+        ),
+    ),
     "plan": (
         ("ptxgen plan 4096 4096 4096 --dtype e4m3 --c-dtype f32", "tiles for a problem on a B200, and which to take"),
         ("ptxgen plan 512 8192 5376 --set tile=256x256", "one tile: its waves, bytes and memory"),

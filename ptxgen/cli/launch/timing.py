@@ -1,0 +1,250 @@
+"""`ptxgen time`: the predicted cycles of a kernel, and where they go."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ptxgen.cli.common import completion
+from ptxgen.cli.common.options import CDType, DType, Settings, make_plan
+from ptxgen.cli.errors import OK, InputError, choose
+from ptxgen.cli.launch.words import (
+    Arguments,
+    BlockExtent,
+    ClusterExtent,
+    EntryName,
+    GridExtent,
+    LaunchWords,
+    SharedBytes,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ptxgen.timing import Machine, Prediction
+
+#: A shipped kernel with options of its own: NAME[option=value,...].
+_NAMED = re.compile(r"^([^\[\]]+)(?:\[([^\]]*)\])?$")
+#: Waits of a role that are shown.
+_WAITS = 4
+
+
+def register(app: typer.Typer) -> None:
+    app.command("time", rich_help_panel="Kernels")(time)
+
+
+def time(
+    kernels: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KERNEL [KERNEL]",
+            help="A name or rung from 'ptxgen kernels', with options of its own as NAME[option=value,...], or FILE.ptx "
+            "or FILE.py. Two are compared.",
+            show_default=False,
+            autocompletion=completion.kernel_names,
+        ),
+    ],
+    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 4096,
+    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 4096,
+    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 4096,
+    settings: Settings = [],  # noqa: B006  (typer's way to say many)
+    dtype: DType = None,
+    c_dtype: CDType = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="NAME",
+            help="b200, h200 or h100; by default one that runs the kernel's target.",
+            show_default=False,
+            autocompletion=completion.machines,
+        ),
+    ] = None,
+    l2: Annotated[
+        str,
+        typer.Option(
+            "--l2",
+            metavar="warm|cold",
+            help="Whether the operands are in the L2 before, as far as they fit.",
+            autocompletion=completion.words("warm", "cold"),
+        ),
+    ] = "warm",
+    clock: Annotated[
+        float | None,
+        typer.Option("--clock", metavar="MHZ", help="The SM clock; the machine's by default.", show_default=False),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="FILE", help="Write a timeline for ui.perfetto.dev.", show_default=False),
+    ] = None,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help="Write the timeline as a page.", show_default=False)
+    ] = None,
+    arguments: Arguments = [],  # noqa: B006
+    grid: GridExtent = None,
+    block: BlockExtent = None,
+    cluster: ClusterExtent = None,
+    shared_bytes: SharedBytes = None,
+    entry: EntryName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Predict the cycles of one launch, what bounds it, and what its warps wait for.
+
+    The CTAs of one SM are emulated under a schedule of cycles; docs/timing.md says how right that is.
+    """
+    from ptxgen.cli.common.files import require_writable
+
+    warmth: Literal["warm", "cold"] = choose("--l2", l2, ("warm", "cold"))
+    if len(kernels) > 2:
+        raise InputError(f"'ptxgen time' predicts one kernel or compares two, not {len(kernels)}")
+    if clock is not None and not 100 <= clock <= 5000:
+        raise InputError(f"--clock must be 100 to 5000 MHz, not {clock:g}")
+    for path in (trace, html):
+        if path is not None:
+            require_writable(path)
+            if len(kernels) > 1:
+                raise InputError("--trace and --html show one kernel")
+    words = LaunchWords(arguments, [], grid, block, cluster, shared_bytes, entry)
+    found = [_predict(each, (m, n, k), settings, dtype, c_dtype, machine, warmth, clock, words) for each in kernels]
+    if trace is not None:
+        from ptxgen.timing.trace import trace_of
+
+        Path(trace).write_text(trace_of(found[0]), encoding="utf-8")
+    if html is not None:
+        from ptxgen.timing.page import page_of
+
+        Path(html).write_text(page_of(found[0]), encoding="utf-8")
+    if as_json:
+        shown = [each.as_dict() for each in found]
+        print(json.dumps(shown[0] if len(shown) == 1 else {"a": shown[0], "b": shown[1]}, indent=2))
+        return OK
+    from ptxgen.cli.common.terminal import output
+
+    with output() as out:
+        for each in found:
+            _print(out, each)
+        if len(found) == 2:
+            _compare(out, found[0], found[1])
+    return OK
+
+
+def _predict(
+    word: str,
+    problem: tuple[int, int, int],
+    settings: list[str],
+    dtype: str | None,
+    c_dtype: str | None,
+    machine: str | None,
+    l2: Literal["warm", "cold"],
+    clock: float | None,
+    words: LaunchWords,
+) -> Prediction:
+    """Raises InputError, PlanError, TimingError, and what running a file does."""
+    from ptxgen.cli.common.files import is_file
+    from ptxgen.cli.launch.jobs import named_in
+
+    if is_file(word) or word.endswith((".ptx", ".py", ".cu")):
+        text = None
+        if not word.endswith(".py"):
+            from ptxgen.cli.common.files import read_ptx
+
+            text = read_ptx(word)
+        named = named_in(text) if text is not None and not words.words else None
+        if named is None:
+            return _file(word, text, machine, l2, clock, words)
+        word, own = named
+        settings = [*own, *settings]
+    words.refuse(word)
+    match = _NAMED.match(word)
+    if match is None:
+        raise InputError(f"there is no kernel {word!r}; options of its own are written NAME[option=value,...]")
+    own = [each.strip() for each in (match[2] or "").split(",") if each.strip()]
+    plan = make_plan(match[1], [*settings, *own], dtype, c_dtype, problem)
+    from ptxgen.gemm.timed import predict_gemm
+
+    return predict_gemm(plan, *problem, _machine(machine, plan.target), l2=l2, clock=clock)
+
+
+def _machine(name: str | None, target: str) -> Machine:
+    """The machine of a name, else the first that runs a target."""
+    from ptxgen.timing import MACHINES
+
+    if name is not None:
+        return MACHINES[choose("--machine", name, list(MACHINES))]
+    found = next((each for each in MACHINES.values() if each.target == target), None)
+    if found is None:
+        raise InputError(f"no machine with a description runs {target}; they are {', '.join(MACHINES)}")
+    return found
+
+
+def _file(
+    path: str,
+    text: str | None,
+    machine: str | None,
+    l2: Literal["warm", "cold"],
+    clock: float | None,
+    words: LaunchWords,
+) -> Prediction:
+    from ptxgen.timing.device import TimingDevice
+
+    runnable = words.runnable(path, 0, text)
+    device = TimingDevice(_machine(machine, runnable.target), l2=l2, clock=clock)
+    runnable.run(device)
+    if not device.predictions:
+        raise InputError(f"{path} launches nothing")
+    return device.predictions[-1]
+
+
+def _print(out: Console, found: Prediction) -> None:
+    from rich.markup import escape
+
+    from ptxgen.cli.common.terminal import grid, pairs
+
+    tflops = f", {found.tflops:.0f} TFLOPS" if found.flop else ""
+    head = f"{found.kernel} on {found.machine.title}: {found.cycles:,.0f} cycles, {found.microseconds:.2f} µs at "
+    out.print(escape(f"{head}{found.clock:.0f} MHz{tflops}; bound by {found.bound_by}"))
+    table = pairs(out)
+    parts = ", ".join(f"{name} {value:,.0f}" for name, value in found.parts.items() if value)
+    busy = ", ".join(f"{name} {value:.0%}" for name, value in found.utilization.items())
+    table.add_row("cycles", escape(parts))
+    table.add_row("busy", escape(busy))
+    table.add_row("simulated", escape(f"{found.simulated}; L2 {found.l2}"))
+    evidence = found.as_dict()["evidence"]
+    table.add_row("evidence", ", ".join(f"{count} numbers {kind}" for kind, count in evidence.items()))
+    out.print(table)
+    roles = grid("", "", "")
+    roles.add_row("role", "issuing", "waiting for (cycles)")
+    for each in found.roles:
+        waits = ", ".join(f"{name} {cycles:,.0f}" for name, cycles in _rings(each.waits)[:_WAITS])
+        roles.add_row(escape(each.name), f"{each.issuing:,.0f}", escape(waits or "nothing"))
+    out.print(roles)
+
+
+def _rings(waits: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Waits by what is waited for, all stages of a ring together, the longest first."""
+    total: dict[str, float] = defaultdict(float)
+    for name, cycles in waits.items():
+        total[name.partition("[")[0]] += cycles
+    return sorted(((name, cycles) for name, cycles in total.items() if cycles >= 1), key=lambda each: -each[1])
+
+
+def _compare(out: Console, a: Prediction, b: Prediction) -> None:
+    """Which of two is faster, and which waits differ most."""
+    from rich.markup import escape
+
+    change = b.cycles / a.cycles - 1
+    out.print(escape(f"the second takes {abs(change):.1%} {'more' if change > 0 else 'fewer'} cycles than the first"))
+    waits: dict[str, list[float]] = {}
+    for position, found in enumerate((a, b)):
+        for role in found.roles:
+            for name, cycles in _rings(role.waits):
+                waits.setdefault(name, [0.0, 0.0])[position] += cycles * len(role.warps)
+    largest: list[tuple[str, Any]] = sorted(waits.items(), key=lambda each: -abs(each[1][1] - each[1][0]))[:_WAITS]
+    for name, (before, after) in largest:
+        out.print(escape(f"  wait for {name}: {before:,.0f} -> {after:,.0f} cycles, all warps together"))

@@ -1,0 +1,65 @@
+"""`ptxgen time`: the report, JSON, the trace, the page, a comparison, and one sentence for bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ptxgen.gemm import find
+from tests.support.command_line import Cli
+
+#: One CTA of a small kernel.
+SMALL = ("hopper/overlapped", "--m", 128, "--n", 64, "--k", 192, "--set", "n_tile=64", "--set", "cluster_m=1")
+SMALL += ("--set", "scheduler=grid", "--set", "panel=0", "--set", "stages=3")
+
+
+def test_the_json_the_trace_and_the_page(cli: Cli, tmp_path: Path) -> None:
+    trace, page = tmp_path / "t.json", tmp_path / "t.html"
+    outcome = cli("time", *SMALL, "--clock", 1700, "--json", "--trace", trace, "--html", page)
+    assert outcome.code == 0
+    found = json.loads(outcome.out)
+    assert found["machine"] == "h200"
+    assert found["time_us"] == pytest.approx(found["cycles"] / 1700, rel=1e-3)
+    assert set(found["utilization"]) == {"tensor", "tma", "l2", "hbm", "issue"}
+    assert all(0 <= value <= 1 for value in found["utilization"].values())
+    assert any(role["name"].startswith("load") and "ab_empty[0]" not in role["waits"] for role in found["roles"])
+    assert sum(found["evidence"].values()) > 50
+    events = json.loads(trace.read_text())["traceEvents"]
+    begun, ended = ([each["id"] for each in events if each["ph"] == phase] for phase in "be")
+    assert sorted(begun) == sorted(ended)
+    # 3 K blocks: 4 MMAs for each of two warpgroups, and a copy of A and of B.
+    assert sum(each["name"].startswith("tensor ") for each in events if each["ph"] == "b") == 24
+    text = page.read_text()
+    assert not re.search(r"(src|href)=|https?://", text)
+    assert "wgmma.mma_async" in text
+
+
+def test_two_kernels_and_a_built_file(cli: Cli, tmp_path: Path) -> None:
+    built = tmp_path / "k.ptx"
+    options = {"n_tile": 64, "cluster_m": 1, "scheduler": "grid", "panel": 0, "stages": 3}
+    built.write_text(find("hopper/overlapped").plan(**options).text)
+    outcome = cli("time", built, "hopper/overlapped[stages=2]", *SMALL[1:-2], "--machine", "h100")
+    assert outcome.code == 0
+    said = " ".join(outcome.out.split())
+    assert said.count("NVIDIA H100 80GB HBM3") == 2
+    assert "cycles than the first" in said
+
+
+def test_bad_input_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
+    for words, sentence in (
+        (("hopper/overlapped", "--machine", "a100"), "--machine"),
+        (("hopper/overlaped",), "no kernel"),
+        (("hopper/overlapped", "--machine", "b200", "--m", 128, "--n", 256, "--k", 64), "does not run"),
+        (("hopper/overlapped", "--l2", "hot"), "--l2"),
+        (("hopper/overlapped", "--clock", 5), "--clock"),
+        (("a", "b", "c"), "compares two"),
+        ((tmp_path / "none.ptx",), "none.ptx"),
+    ):
+        outcome = cli("time", *words)
+        assert outcome.code == 2, words
+        assert sentence in outcome.err
+        assert "Traceback" not in outcome.err
+        assert len(outcome.err.strip().splitlines()) == 1
