@@ -96,6 +96,13 @@ def test_words_in_other_forms(cli: Cli) -> None:
     assert "conflict" in cli("layout", "swizzle", "access=matrix", "at=16").out  # of an access, the byte
 
 
+def test_an_option_of_another_layout(cli: Cli) -> None:
+    outcome = cli("layout", "swizzle", "none", "pitch=136")
+    assert outcome.code == 2
+    assert "swizzle has no 'pitch'; it has mode" in outcome.err
+    assert "; the layout pitch has it" in outcome.err
+
+
 def test_json(cli: Cli) -> None:
     found = json.loads(cli("layout", "ld", "16x256b", "at=9,4", "--json").out)
     assert found["found"] == [{"thread": 6, "register": 2, "bit": 0, "lane": 9, "column": 4}]
