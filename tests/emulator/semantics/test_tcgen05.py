@@ -89,6 +89,7 @@ MATRIX = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("m", "n", "a_major", "a_swizzle", "b_major", "b_swizzle"), MATRIX)
 def test_products(m: int, n: int, a_major: str, a_swizzle: str, b_major: str, b_swizzle: str) -> None:
     """D = A B, then D += A' B', in one kernel; everything around the operands in shared memory is noise."""
