@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Set
 from typing import Any
@@ -45,6 +46,11 @@ def executed() -> Iterator[set[Place]]:
         operation.run = execute
         return operation
 
-    # Kernels of other launches have programs that note nothing, and those of this context must not stay.
-    with mock.patch.object(Program, "_bind", noted), mock.patch.object(kernels, "_RECENT", OrderedDict()):
+    # Kernels of other launches have programs that note nothing, and those of this context must not stay. Machine code
+    # would execute runs of instructions without these operations.
+    with (
+        mock.patch.object(Program, "_bind", noted),
+        mock.patch.object(kernels, "_RECENT", OrderedDict()),
+        mock.patch.dict(os.environ, {"PTXGEN_NATIVE": "0"}),
+    ):
         yield places
