@@ -141,6 +141,7 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize(("name", "edit", "accepted", "lines"), PLANTED, ids=[each[0] for each in PLANTED])
 def test_planted_errors(name: str, edit: Callable[[str], str], accepted: str, lines: str, schedule: Any) -> None:

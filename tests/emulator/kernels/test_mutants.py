@@ -36,6 +36,7 @@ def _chosen() -> list[tuple[str, Mutant]]:
     return [(subject, each) for subject, step in SAMPLE for each in list(mutants(load(subject).text))[::step]]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("subject", "mutant"), _chosen(), ids=lambda each: str(each)[:60])
 def test_mutant(subject: str, mutant: Mutant) -> None:
     """Something tells that it is broken; else it is equivalent for a stated reason."""
