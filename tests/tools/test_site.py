@@ -39,7 +39,9 @@ def test_pages_link_to_pages() -> None:
         targets = {
             each.partition("#")[0] for each in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?s)```.*?```", "", text))
         }
-        others = {each for each in targets if each and "://" not in each and not each.endswith((".md", ".svg"))}
+        others = {
+            each for each in targets if each and "://" not in each and not each.endswith((".md", *stage.PICTURES))
+        }
         assert others == set(), page
 
 
