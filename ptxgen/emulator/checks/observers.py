@@ -25,6 +25,7 @@ from ptxgen.emulator.checks.order.fences import FenceClocks
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.launch_control import LaunchControl
 from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
+from ptxgen.emulator.checks.order.poll_loops import PollLoops
 from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.strong_instructions import StrongInstructions
@@ -61,7 +62,8 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     findings, clusters, slots, bytes = machine.findings, machine.clusters, machine.slots, machine.shared.pitch
     order = HappensBefore(slots, machine.warps_per_cta, clusters.size, findings, clusters=clusters.count)
     mbarriers = MbarrierOrder(order)
-    cas_loops, flags = CasLoops(), WeakFlags(order)
+    cas_loops, poll_loops = CasLoops(), PollLoops(machine)
+    flags = WeakFlags(order, poll_loops)
     raced = RacedReads(flags)
     waits = StaleWaits(order, mbarriers, machine.mbarriers)
     lanes = LaneAccesses(order, slots, bytes, findings)
@@ -75,7 +77,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     exits = CtaExit(order, cluster_barriers, shared, findings)
     strong = StrongAccesses(order, findings)
     if machine.config.has_strong_loads:
-        machine.strong_loads = strong.stale = StaleLoads(order, lanes.interval, machine.timeline)
+        machine.strong_loads = strong.stale = StaleLoads(order, lanes.interval, machine.timeline, poll_loops)
         order.sequences = True
     wait_clocks = WaitClocks(order, mbarriers, waits, machine.watched)
     tensormaps = Tensormaps(order, findings)
@@ -87,6 +89,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     observers: list[Observer] = [
         cas_loops,
         flags,
+        poll_loops,
         transactions,
         strong,
         by_barriers,

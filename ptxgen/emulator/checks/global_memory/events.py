@@ -282,7 +282,7 @@ class GlobalEvents:
             accesses=(found, other),
             severity="advice" if excuse or equal else "error",
             cause=causes.EQUAL_STORES if equal else flag.causes | between or None,
-            raced=None if under_way or flag.rule else self._raced_load(event, what, statement),
+            raced=None if under_way or flag.weak else self._raced_load(event, what, statement),
         )
         if not under_way:
             self._repeated.reported(self._race(warp, event, what, statement, equal=equal), warps)

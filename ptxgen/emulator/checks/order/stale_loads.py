@@ -7,10 +7,11 @@ same): it can come before that store in the modification order. A store of the v
 it does not depend on that (exch, st): who reads the value may have read it before.
 
 The schedule `late` has every warp read the stale value once for each such store, `random` some of them, and `eager`
-only those before a store that releases or is made by one lane of each warp. So a flag without its fence, which races
-with nothing where the data are volatile too, gives a wrong result; a loop that polls spins once more. Such a load
-acquires what was published with the value that it returns: a warp that waits for too few arrivals is not ordered after
-the last.
+only those before a store that releases or is made by one lane of each warp. A poll whose loop ends with both values
+(`poll_loops`) reads the stale one under all of them: it may wait for too few signals. So a flag without its fence,
+which races with nothing where the data are volatile too, gives a wrong result; a loop that polls spins once more. Such
+a load acquires what was published with the value that it returns: a warp that waits for too few arrivals is not ordered
+after the last.
 
 The same holds for the lanes of one warp, which bar.warp.sync and barriers order, and what `lane_accesses` takes for
 that besides. After an atomic operation a shuffle or a vote of the whole warp counts too: in NVIDIA's cooperative groups
@@ -44,6 +45,7 @@ from ptxgen.syntax import Instruction
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.checks.order.poll_loops import PollLoops
     from ptxgen.emulator.checks.order.strong_accesses import Published
 
 _MIXED = -1
@@ -68,6 +70,8 @@ class Change:
     lanes: dict[int, tuple[int, int, NDArray[np.bool_]]]
     #: Of the store.
     line: int
+    #: The warps that have made it.
+    writers: set[int]
     #: Of an atomic operation by several lanes the turn from which on the others are those of the last warp.
     turn: int | None = None
     #: The store does not depend on what it replaces: it is a signal, and a change, also where it stores the same.
@@ -81,9 +85,15 @@ _WHOLE = 8
 class StaleLoads(StrongLoads):
     """The last change of each word that strong accesses use. Made for programs with strong loads alone."""
 
-    def __init__(self, happens_before: HappensBefore, lane_intervals: NDArray[np.int64], timeline: Timeline) -> None:
+    def __init__(
+        self,
+        happens_before: HappensBefore,
+        lane_intervals: NDArray[np.int64],
+        timeline: Timeline,
+        loops: PollLoops,
+    ) -> None:
         super().__init__()
-        self._happens_before, self._timeline = happens_before, timeline
+        self._happens_before, self._timeline, self._loops = happens_before, timeline, loops
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
         #: How often all lanes of a warp have exchanged values.
@@ -115,15 +125,13 @@ class StaleLoads(StrongLoads):
             return False
         replaced = False
         parts = _parts(statement, len(values), values[0].dtype.itemsize)
-        if parts == 1 and statement.line in self.polled:
-            return False
         for position, warp, own, lanes in words.by_warp():
             for word, lane in zip(own, lanes, strict=True):
                 if word not in changed:
                     continue
                 offset = int(places.offsets[position, lane])
                 alike = active[position] & (places.offsets[position] == offset)
-                older = self.load(warp, alike, word, places.data, offset, statement.line, torn=parts > 1)
+                older = self.load(warp, alike, word, places.data, offset, statement, torn=parts > 1)
                 if older is not None:
                     replaced = True
                     stale = self._stale_elements(len(values), parts)
@@ -136,7 +144,7 @@ class StaleLoads(StrongLoads):
         self, access: MemoryAccess, found: NDArray[Any], again: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> NDArray[Any] | None:
         self.taken.clear()
-        if not self._changes or access.statement.line in self.polled or not _same(again(found), found):
+        if not self._changes or not _same(again(found), found):
             return None
         words = StrongWords.of(access)
         if words is None or len(np.unique(words.places)) < len(words.places):
@@ -151,8 +159,7 @@ class StaleLoads(StrongLoads):
                 if not _same(again(before)[turn : turn + 1], before[turn : turn + 1]):
                     continue  # it would store something else
                 mask, offset = np.arange(32) == lane, int(access.places.offsets[position, lane])
-                line, data = access.statement.line, access.places.data
-                if self.load(warp, mask, word, data, offset, line, torn=False) is not None:
+                if self.load(warp, mask, word, access.places.data, offset, access.statement, torn=False) is not None:
                     older, replaced = before, True
         return older if replaced else None
 
@@ -220,8 +227,9 @@ class StaleLoads(StrongLoads):
         held, actor = self._held.get(word), self._happens_before.actor(warp)
         if held is None or (turn is not None and actor not in held[1].ordered):
             old = data[offset : offset + size].copy()
-            held = self._held[word] = offset, Change(old, old, published, {}, {}, line, turn, signals)
+            held = self._held[word] = offset, Change(old, old, published, {}, {}, line, set(), turn, signals)
         held[1].ordered.setdefault(actor, self._happens_before.clock(warp))
+        held[1].writers.add(actor)
         held[1].lanes[actor] = int(self._lane_intervals[warp]), self._exchanges[warp], lanes
 
     def stored(self, data: NDArray[np.uint8], found: NDArray[Any] | None) -> None:
@@ -254,7 +262,7 @@ class StaleLoads(StrongLoads):
         word: Word,
         data: NDArray[np.uint8],
         offset: int,
-        line: int,
+        statement: Instruction,
         *,
         torn: bool,
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
@@ -268,6 +276,9 @@ class StaleLoads(StrongLoads):
         lanes = lanes & self._behind(change, warp, lanes)
         if not lanes.any():
             return None
+        enough = not torn and self._is_enough(change, warp, lanes, statement)
+        if statement.line in self.polled and not (torn or enough):
+            return None
         new = data[offset : offset + len(change.new)]
         if not np.array_equal(new, change.new):  # a weak access or a copy has changed it since
             del self._changes[word]
@@ -277,12 +288,19 @@ class StaleLoads(StrongLoads):
         change.ordered.setdefault(own, self._happens_before.clock(warp))  # at most once
         timeline = self._timeline
         may = timeline.schedule == "random" and not (torn and timeline.starves) and change.turn is None
-        if ordered or (may and timeline.random.getrandbits(1)):
+        if ordered or (may and not enough and timeline.random.getrandbits(1)):
             return None
-        self._returned[line, change.line] += not np.array_equal(change.old, change.new)
+        self._returned[statement.line, change.line] += not np.array_equal(change.old, change.new)
         if not torn and (lanes == alike).all():
             self.taken[warp, word] = change.published
+        if enough:
+            self._loops.passed(own, statement.line, change.writers, change.line)
         return change.old, lanes
+
+    def _is_enough(self, change: Change, warp: int, lanes: NDArray[np.bool_], poll: Instruction) -> bool:
+        """Whether the loop around a poll ends with the value before a change as well as with that after it."""
+        values = (change.old,) if np.array_equal(change.old, change.new) else (change.new, change.old)
+        return all(self._loops.ends(poll, warp, lanes, value) for value in values)
 
     def _behind(self, change: Change, warp: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which lanes of a warp may not have seen a change, as these are about to: (32)."""

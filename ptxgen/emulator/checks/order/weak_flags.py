@@ -20,6 +20,7 @@ from ptxgen.syntax import Address, Instruction, Name, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.checks.order.poll_loops import PollLoops
     from ptxgen.emulator.load.program import Block, Operation, Program
     from ptxgen.emulator.observer import MachineView, ProgramView
 
@@ -55,11 +56,15 @@ class _Passed(NamedTuple):
 
 
 class FlagRace(NamedTuple):
-    """Why two accesses race: the causes, and rule and fix if they are to a flag, one of them weak."""
+    """Why two accesses race: the causes, and rule and fix if one of them is `weak` and to a flag, or if a poll that
+    would order them passes too early.
+    """
 
     causes: frozenset[Hashable] = frozenset()
     rule: str = ""
     fix: str = ""
+    #: True if one of the two accesses is to the flag: their race is a bug, whatever becomes of the value.
+    weak: bool = False
 
 
 _NO_FLAG = FlagRace()
@@ -68,8 +73,8 @@ _NO_FLAG = FlagRace()
 class WeakFlags(Observer):
     """The flags that are polled in races."""
 
-    def __init__(self, happens_before: HappensBefore) -> None:
-        self._happens_before = happens_before
+    def __init__(self, happens_before: HappensBefore, loops: PollLoops | None = None) -> None:
+        self._happens_before, self._loops = happens_before, loops
         self._program: Program | None = None
         #: The kernel's text, None before the launch.
         self.text: KernelText | None = None
@@ -91,7 +96,9 @@ class WeakFlags(Observer):
         if polls is None:
             line = self._places.get(place)
             if line is None:
-                return FlagRace(self._protected_by(warp, found, earlier)) if self._places else _NO_FLAG
+                few = self._too_few(found, earlier)
+                protected = self._protected_by(warp, found, earlier) if self._places else frozenset[Hashable]()
+                return few._replace(causes=few.causes | protected)
             if line in self._owners:
                 self._owners[line].update((found.actor, earlier.actor))
             return FlagRace(frozenset([causes.flag(line)]))
@@ -110,6 +117,21 @@ class WeakFlags(Observer):
             "nothing",
             f"st.release or red.release where it is set, ld.acquire or atom.acquire where it is polled, with scope "
             f".{scope}",
+            weak=True,
+        )
+
+    def _too_few(self, found: Party, earlier: Party) -> FlagRace:
+        """Whether a poll has let one of two racing accesses pass before the signal behind the other."""
+        if self._loops is None or found.what not in _READS or earlier.what not in _WRITES:
+            return _NO_FLAG
+        missed = self._loops.missed(found.actor, earlier.actor)
+        if missed is None:
+            return _NO_FLAG
+        return FlagRace(
+            frozenset([causes.flag(missed.line)]),
+            f"The loop that polls in line {missed.line} may end before the signal of line {missed.store_line} by the "
+            "writer: it ends with the value before that signal, too",
+            f"wait in line {missed.line} until all signals have come (of a counter: as many as there are writers)",
         )
 
     def polls(self, load: Statement) -> bool:

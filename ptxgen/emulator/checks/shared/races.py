@@ -294,7 +294,7 @@ class SharedRaces:
                 rule = LAGS[lag]
             if not rule:
                 rule = "That warp has not waited for the copy" if copied else "The two warps have not synchronized"
-            may_drop = not (by_mma or flag.rule or copied or parity)
+            may_drop = not (by_mma or flag.weak or copied or parity)
             raced = self._raced_load(access, accesses, line, loads=loads) if may_drop else None
             if raced is not None:
                 self._note(access, warp, accesses, slot, granules, masks, observed, loads=loads)

@@ -1,0 +1,168 @@
+"""Whether the loop around a poll would end too with another value than the one that it reads.
+
+A waiter that wants fewer signals than there are passes with the value before the last signal as well as with the last
+one. Whether it does follows from the instructions between the load and the branch that ends its loop: they are executed
+on the registers of its lanes with the other value, and what they write is taken back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.load.flow import shortest_cycle
+from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.state.group import Group
+from ptxgen.syntax import Instruction
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.load.program import Operation, Program
+    from ptxgen.emulator.observer import MachineView, ProgramView
+    from ptxgen.emulator.state.machine import Machine
+
+#: Instructions that are looked at between a poll and the end of its loop.
+_MANY = 64
+#: Opcodes of extended arithmetic, whose carry is no register of the program.
+_CARRIES = re.compile(r"\.cc\b|^(addc|subc|madc)\b")
+#: Opcodes of loads of signed values.
+_SIGNED = re.compile(r"\.s(8|16|32|64)$")
+
+
+class _Loop(NamedTuple):
+    """The loop around a poll: its blocks by rank, and where the instruction behind the poll is, (rank, number)."""
+
+    blocks: frozenset[int]
+    begin: tuple[int, int]
+    #: The register that the poll writes.
+    register: int
+
+
+class Missed(NamedTuple):
+    """A loop that polls in a line has ended without a signal of other warps (`HappensBefore.actors`)."""
+
+    line: int
+    writers: frozenset[int]
+    store_line: int
+
+
+class PollLoops(Observer):
+    """The loops of a launch that poll memory by strong loads or atomic operations."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        #: By CTA of the warps that poll (`HappensBefore.actors` by the warps of a CTA).
+        self._missed: dict[int, dict[Missed, None]] = {}
+        self._program: Program | None = None
+        #: By poll; None of what is in no loop, or writes several registers.
+        self._loops: dict[Instruction, _Loop | None] = {}
+
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._program = program  # type: ignore[assignment]
+
+    def ends(self, poll: Instruction, warp: int, lanes: NDArray[np.bool_], value: NDArray[np.uint8]) -> bool:
+        """Whether all of these lanes (32) of a warp leave the loop around a poll at once if it gives them the bytes of
+        `value`; False where that does not follow from registers alone.
+        """
+        if poll not in self._loops:
+            self._loops[poll] = self._around(poll)
+        loop = self._loops[poll]
+        if loop is None:
+            return False
+        held, saved = self._machine.registers[loop.register], dict[int, NDArray[np.generic]]()
+        if held.ndim != 2 or held.dtype.itemsize < len(value):
+            return False
+        group = Group(self._machine, np.array([warp]), None if lanes.all() else lanes[None])
+        try:
+            self._save(loop.register, warp, saved)
+            held[warp, lanes] = _extended(value, held.dtype, poll.opcode)
+            return self._leaves(loop, group, warp, saved)
+        finally:
+            for index, row in saved.items():
+                self._machine.registers[index][warp] = row
+
+    def passed(self, actor: int, line: int, writers: Iterable[int], store_line: int) -> None:
+        """A warp's poll has found the value before a signal, which ends its loop too."""
+        found = self._missed.setdefault(actor // self._machine.warps_per_cta, {})
+        if len(found) < _MANY:
+            found[Missed(line, frozenset(writers), store_line)] = None
+
+    def missed(self, reader: int, writer: int) -> Missed | None:
+        """The signal after what `writer` stores for which no poll of the reader's CTA has waited, if there is one."""
+        per_cta = self._machine.warps_per_cta
+        near = reader // per_cta == writer // per_cta
+        for each in self._missed.get(reader // per_cta, ()):
+            if writer in each.writers or (
+                not near and any(one // per_cta == writer // per_cta for one in each.writers)
+            ):
+                return each
+        return None
+
+    def _save(self, index: int, warp: int, saved: dict[int, NDArray[np.generic]]) -> None:
+        if index not in saved:
+            saved[index] = self._machine.registers[index][warp].copy()
+
+    def _leaves(self, loop: _Loop, group: Group, warp: int, saved: dict[int, NDArray[np.generic]]) -> bool:
+        """Whether a group leaves a loop before it polls again; the registers that it writes are `saved` before."""
+        assert self._program is not None
+        blocks, rank, first = self._program.blocks, *loop.begin
+        steps = 0
+        while rank in loop.blocks:
+            block = blocks[rank]
+            goes = block.following
+            for operation in block.operations[first:]:
+                steps += 1
+                traits = operation.traits
+                if traits is None or steps > _MANY:
+                    return False
+                acting = group
+                if operation.guard is not None:
+                    chosen = group.narrowed(group.full(operation.guard(group)))
+                    if chosen is None:
+                        continue
+                    acting = chosen
+                if traits.control == "branch" and len(block.targets) == 1:
+                    if acting.active.sum() != group.active.sum():
+                        return False  # some lanes branch, others do not
+                    goes = block.targets[0]
+                elif not _only_computes(operation):
+                    return False
+                else:
+                    for index in operation.writes:
+                        self._save(index, warp, saved)
+                    operation.run(acting)
+            rank, first = goes, 0
+            if rank == loop.begin[0]:
+                return False
+        return True
+
+    def _around(self, poll: Instruction) -> _Loop | None:
+        for rank, number, operation in self._operations():
+            if operation.statement is poll:
+                blocks = shortest_cycle(self._program.successors, rank) if self._program is not None else []
+                if not blocks or len(operation.writes) != 1:
+                    return None
+                return _Loop(frozenset(blocks), (rank, number + 1), next(iter(operation.writes)))
+        return None
+
+    def _operations(self) -> Iterator[tuple[int, int, Operation]]:
+        for rank, block in enumerate(self._program.blocks if self._program is not None else ()):
+            for number, operation in enumerate(block.operations):
+                yield rank, number, operation
+
+
+def _only_computes(operation: Operation) -> bool:
+    """Whether an instruction does nothing but write registers of its lanes."""
+    traits, opcode = operation.traits, operation.statement.opcode
+    if traits is None or operation.kind != "plain" or _CARRIES.search(opcode):
+        return False
+    return traits.lanewise or traits.move or opcode.startswith("nanosleep")
+
+
+def _extended(value: NDArray[np.uint8], dtype: np.dtype[np.generic], opcode: str) -> np.generic:
+    """Loaded bytes as a word of a register, as wide or wider."""
+    number = int.from_bytes(value.tobytes(), "little", signed=_SIGNED.search(opcode) is not None)
+    return dtype.type(number & ((1 << 8 * dtype.itemsize) - 1))
