@@ -55,6 +55,8 @@ _BINARY = (
 )
 _PRECEDENCE = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
 _FLOAT_BITS = re.compile(FLOAT_BITS)
+_PLAIN_VECTOR = re.compile(r"\{%\w+(?:, %\w+)*\}", re.ASCII)
+_PLAIN_ADDRESS = re.compile(r"\[(%\w+)(?:\+([1-9]\d{0,17}))?\]", re.ASCII)
 
 _cache: dict[str, Operand] = {}
 
@@ -386,11 +388,28 @@ def _cached(text: str) -> Operand:
     """The operand of `text`, shared between all its uses."""
     operand = _cache.get(text)
     if operand is None:
-        operand = parse_operand(text)
+        operand = _simple(text) or parse_operand(text)
         if len(_cache) >= _CACHE_LIMIT:
             _cache.clear()
         _cache[text] = operand
     return operand
+
+
+def _simple(text: str) -> Operand | None:
+    """Registers, addresses in them and vectors of them as compilers spell them; None for other operands.
+
+    The text is one of `_COMMON_OPERAND`.
+    """
+    if text[0] == "%":
+        return Name(text) if "|" not in text else None
+    if text[0] == "{":
+        elements = text[1:-1].split(", ")
+        return Vector(tuple(map(_cached, elements))) if _PLAIN_VECTOR.fullmatch(text) else None
+    found = _PLAIN_ADDRESS.fullmatch(text)
+    if found is None:
+        return None
+    base, offset = found.groups()
+    return Address(_cached(base), int(offset)) if offset else Address(_cached(base))
 
 
 def parse_operand(text: str) -> Operand:

@@ -10,8 +10,8 @@ import pytest
 import ptxgen
 from ptxgen import syntax
 from ptxgen.emulator import Emulator
-from ptxgen.instr.model import analyze
 from ptxgen.instr.model.analyze import Analysis
+from ptxgen.instr.model.recognize import Recognized
 from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.symbols import TextureMode
 
@@ -42,17 +42,17 @@ TEXT = """
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
-    recognize, begin = analyze.recognize, Scope.__init__
+    made, begin = Recognized.of, Scope.__init__
 
-    def count_recognized(statement: syntax.Instruction, scope: Scope) -> object:
+    def count_made(self: Recognized, statement: syntax.Instruction) -> object:
         counted[f"line {statement.line}"] += 1
-        return recognize(statement, scope)
+        return made(self, statement)
 
     def count_scope(self: Scope, outer: Scope | None = None, texture_mode: TextureMode = "unified") -> None:
         counted["scopes"] += 1
         begin(self, outer, texture_mode)
 
-    monkeypatch.setattr(analyze, "recognize", count_recognized)
+    monkeypatch.setattr(Recognized, "of", count_made)
     monkeypatch.setattr(Scope, "__init__", count_scope)
     return counted
 

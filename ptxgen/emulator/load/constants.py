@@ -13,8 +13,18 @@ from ptxgen.instr.model.types import Type
 _FLOAT: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
+_found: dict[str, np.dtype[Any]] = {}
+
+
 def numpy_type(type: Type) -> np.dtype[Any]:
     """The NumPy type that computes in a PTX type; .b types and packed formats are unsigned words."""
+    found = _found.get(type.name)
+    if found is None:
+        found = _found[type.name] = _numpy_type(type)
+    return found
+
+
+def _numpy_type(type: Type) -> np.dtype[Any]:
     if type.kind == "signed":
         return np.dtype(f"i{type.bytes}")
     if type.kind == "float":

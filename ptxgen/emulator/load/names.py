@@ -33,6 +33,9 @@ class Names:
 
     def __call__(self, name: str) -> Register | Location | None:
         scope: Names | None = self
+        known = self.registers.get(name)
+        if known is not None:
+            return known
         base, _, component = name.partition(".")
         if component in _AXES and self.vector(base):
             name = f"{base}.{_AXES[component]}"

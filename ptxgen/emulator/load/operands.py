@@ -8,6 +8,7 @@ words). Each call serves all warps of a group.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,19 @@ def _added(start: Any, more: Any) -> Any:
     """A sum that wraps."""
     with np.errstate(over="ignore"):
         return start + more
+
+
+@cache
+def _written(type: Type, bits: int) -> tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any], np.dtype[Any] | None, bool]:
+    """How a register of so many bits takes a value of a type.
+
+    The NumPy type of the value, that of the register, that to which the value is extended, and its own as an integer,
+    None where the register is no wider; whether what results must be viewed as the register's.
+    """
+    dtype, stored = numpy_type(type), np.dtype(UNSIGNED[bits])
+    extended = np.dtype(f"{'i' if type.kind == 'signed' else 'u'}{stored.itemsize}") if stored != np.bool_ else stored
+    narrow = np.dtype(f"{extended.kind}{dtype.itemsize}") if stored.itemsize != dtype.itemsize else None
+    return dtype, stored, extended, narrow, (dtype if narrow is None else extended) != stored
 
 
 class Binder:
@@ -260,14 +274,8 @@ class Binder:
         index = register.index
         self.writes.add(index)
         self._require_room(register, wanted)
-        dtype, stored = numpy_type(wanted), register.dtype
-        extended = (
-            np.dtype(f"{'i' if wanted.kind == 'signed' else 'u'}{stored.itemsize}") if stored != np.bool_ else stored
-        )
-
         # Comparing types takes as long as a small operation: here once, not in each step.
-        narrow = np.dtype(f"{extended.kind}{dtype.itemsize}") if stored.itemsize != dtype.itemsize else None
-        viewed = (dtype if narrow is None else extended) != stored
+        dtype, stored, extended, narrow, viewed = _written(wanted, register.bits)
 
         def write(g: Group, value: Any) -> None:
             value = np.asarray(value)
@@ -286,7 +294,7 @@ class Binder:
         """Refuse registers that cannot hold a type; `ptxgen.check` says more about them."""
         if register.is_predicate != (wanted.kind == "predicate"):
             raise Unmodelled(f"a {'predicate' if register.is_predicate else 'register'} for {wanted}")
-        if register.bytes < wanted.bytes or (register.bits == 128 and wanted.bits < 128):
+        if register.bits < wanted.bits or (register.bits == 128 and wanted.bits < 128):
             raise Unmodelled(f"a register of another width than {wanted}")
 
     def vector(self, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:

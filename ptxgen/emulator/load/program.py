@@ -34,6 +34,7 @@ from ptxgen.instr.model.types import TYPES
 if TYPE_CHECKING:
     from ptxgen.emulator.state.group import Group
 
+_NONE = frozenset[int]()
 #: Rank of the pc after the last instruction: lanes there have left the kernel.
 EXITED = 1 << 30
 #: The successor of the last block of a function: its call site.
@@ -503,7 +504,7 @@ class Program:
         binder = Binder(self, line.names, in_entry, block.targets, block.following)
         statement = line.statement
         guard: Reader | None = None
-        guard_reads: frozenset[int] = frozenset()
+        guard_reads = _NONE
         kind: Literal["plain", "blocking", "terminator"] = "plain"
         run: Callable[..., Any]
         instruction: Instruction | None = None
@@ -520,16 +521,17 @@ class Program:
                 instruction = line.instruction
         except Unmodelled as missing:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
-        reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))
+        reads = frozenset(binder.reads) if binder.reads else _NONE
+        writes = frozenset(binder.writes) if binder.writes else _NONE
         block.strong = block.strong or binder.strong
         traits = line.instruction.traits if line.instruction is not None else None
         use = Use(
-            reads | binder.inputs,
-            writes | touched,
-            vital,
+            reads | binder.inputs if binder.inputs else reads,
+            writes | binder.touched if binder.touched else writes,
+            frozenset(binder.vital) if binder.vital else _NONE,
             guard is not None,
             stores=traits is not None and traits.stores,
-            adds=frozenset(binder.adds),
+            adds=frozenset(binder.adds) if binder.adds else _NONE,
             if_true=binder.if_true,
             lanewise=traits is not None and traits.lanewise,
             lanes=binder.lanes,

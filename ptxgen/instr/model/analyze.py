@@ -7,10 +7,16 @@ from typing import NamedTuple
 
 from ptxgen import syntax
 from ptxgen.instr.model.form import Instruction
-from ptxgen.instr.model.recognize import Unrecognized, recognize
+from ptxgen.instr.model.recognize import Recognized, Unrecognized, recognized
 from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
+from ptxgen.instr.model.signatures import Key, Signatures
 from ptxgen.instr.model.symbols import Symbol
 from ptxgen.instr.module.header import texture_mode_of
+
+#: Declarations of instructions by their keys.
+_RECOGNIZED: dict[Key, Recognized] = {}
+#: How many are remembered before all are dropped.
+_MOST_REMEMBERED = 100_000
 
 
 class Step(NamedTuple):
@@ -35,13 +41,28 @@ class Analysis:
         self.module = module
         self._scopes: dict[int, Scope] = {}
         self._instructions: dict[int, Instruction | Unrecognized] = {}
+        self.signatures = Signatures()
 
     def instruction(self, statement: syntax.Instruction, scope: Scope) -> Instruction | Unrecognized:
         """The instruction that a statement is in its scope, or why it is none."""
         found = self._instructions.get(id(statement))
         if found is None:
-            found = self._instructions[id(statement)] = recognize(statement, scope)
+            found = self._instructions[id(statement)] = self._recognized(statement, scope)
         return found
+
+    def _recognized(self, statement: syntax.Instruction, scope: Scope) -> Instruction | Unrecognized:
+        key = self.signatures.key(statement, scope)
+        found = _RECOGNIZED.get(key) if key is not None else None
+        if found is None:
+            made = recognized(statement, scope)
+            if isinstance(made, Unrecognized):
+                return made
+            found = made
+            if key is not None and not made.by_names:
+                if len(_RECOGNIZED) > _MOST_REMEMBERED:
+                    _RECOGNIZED.clear()
+                _RECOGNIZED[key] = made
+        return found.of(statement)
 
     def scope(self, of: syntax.Module | syntax.Function | syntax.Block) -> Scope:
         """The names that a module, a function or an inner block declares, and those around it."""
@@ -79,4 +100,6 @@ class Analysis:
             elif type(statement) is syntax.Block:
                 yield from self._block(statement, Scope(scope))
             else:
-                yield Step(statement, scope, declare(scope, statement))
+                clashes = declare(scope, statement)
+                self.signatures.forget(scope)
+                yield Step(statement, scope, clashes)

@@ -20,6 +20,7 @@ from ptxgen.instr.model.nearest import names_fix, nearest_opcode
 from ptxgen.instr.model.places import blamed
 from ptxgen.instr.model.recognize import Unrecognized, implied, once, overlooked
 from ptxgen.instr.model.scope import Scope
+from ptxgen.instr.model.signatures import Key
 from ptxgen.instr.model.special import DIRECTIVES
 from ptxgen.instr.model.symbols import Problem, Severity, Symbol, title_of
 from ptxgen.instr.module.advisories import instruction_advice, module_advice
@@ -35,15 +36,9 @@ from ptxgen.instr.module.parameters import parameter_problems
 from ptxgen.instr.module.variables import register_problems, variable_problems
 from ptxgen.names import readable
 
-#: What an operand stands for, without its names; None where that says too little.
-Signature = tuple[object, ...] | None
-
-
-#: Numbers of signatures, since comparing those takes long.
-_NUMBERS: dict[Signature, int] = {}
-#: Keys (`_Checker._key`) of legal instructions, by target and version.
-_LEGAL: dict[Context, set[tuple[object, ...]]] = {}
-#: How many signatures and keys are remembered before all are dropped.
+#: Keys of legal instructions, by target and version.
+_LEGAL: dict[Context, set[Key]] = {}
+#: How many keys are remembered before all are dropped.
 _MOST_REMEMBERED = 100_000
 
 #: Opcodes of which ptxas advises against some forms.
@@ -124,11 +119,9 @@ class _Checker:
         self.linker = Linker(self.context)
         self.debugging = Debugging(self.context)
         self.limits = Limits(self.context)
-        self._numbers, self._legal = _remembered(self.context)
+        self._legal = _remembered(self.context)
         #: Variables of this function in which calls so far in the text returned something.
         self._returned: set[Symbol] = set()
-        #: The numbers of the signatures of operands in the scopes of this function, by their text.
-        self._signatures: dict[Scope, dict[str, int]] = {}
         self._function: syntax.Function | None = None
         #: The .cta_group of tcgen05 instructions.
         self._groups: set[str | None] = set()
@@ -149,7 +142,6 @@ class _Checker:
                 yield from _at(statement, map(_redeclared, clashes))
                 if type(statement) is not syntax.Label:
                     yield from self._declaration(statement, scope)
-                    self._signatures.pop(scope, None)
         yield from _located(self.linker.undefined())
         yield from _located(self.debugging.unresolved())
         if len(self._groups - {None}) > 1:
@@ -163,7 +155,6 @@ class _Checker:
             case syntax.Function():
                 self._function = item
                 self._returned.clear()
-                self._signatures.clear()
                 yield from _at(item, self.linker.function(item))
                 yield from _located(parameter_problems(item, self.context))
                 yield from _located(directive_problems(item, self.context))
@@ -215,8 +206,7 @@ class _Checker:
             return [_diagnostic(statement, early)]
         if is_call:
             self._returned.update(_results(statement, scope))
-        # Whether a call is legal follows from the names in it.
-        known = None if is_call else self._key(statement, scope)
+        known = self.analysis.signatures.key(statement, scope)
         guard = statement.guard
         if known in self._legal and (guard is None or not any(_guard_problems(guard, scope))):
             return ()
@@ -233,22 +223,6 @@ class _Checker:
             self._legal.add(known)
         opcode = statement.opcode if isinstance(found, Unrecognized) and not found.bound else ""
         return [_diagnostic(statement, problem, opcode, found) for problem in problems]
-
-    def _key(self, statement: syntax.Instruction, scope: Scope) -> tuple[object, ...] | None:
-        """What the verdict on an instruction depends on; None if that is not known."""
-        signatures = self._signatures.setdefault(scope, {})
-        key: list[object] = [statement.opcode, statement.guard is None]
-        for operand in statement.operands:
-            text = str(operand)
-            number = signatures.get(text)
-            if number is None:
-                signature = _signature(operand, scope)
-                number = -1 if signature is None else self._numbers.setdefault(signature, len(self._numbers))
-                signatures[text] = number
-            if number < 0:
-                return None
-            key.append(number)
-        return tuple(key)
 
     def _not_returned(self, statement: syntax.Instruction, scope: Scope) -> Problem | None:
         """A load from a variable of a call that no call before it in the text returns."""
@@ -302,12 +276,11 @@ class _Checker:
             yield Problem("directive-missing", f"an entry that reads {name} requires .{wanted} with a size")
 
 
-def _remembered(context: Context) -> tuple[dict[Signature, int], set[tuple[object, ...]]]:
-    """The numbers of signatures, and the keys of legal instructions of a target and version."""
-    if len(_NUMBERS) + sum(map(len, _LEGAL.values())) > _MOST_REMEMBERED:
-        _NUMBERS.clear()
+def _remembered(context: Context) -> set[Key]:
+    """The keys of legal instructions of a target and version."""
+    if sum(map(len, _LEGAL.values())) > _MOST_REMEMBERED:
         _LEGAL.clear()
-    return _NUMBERS, _LEGAL.setdefault(context, set())
+    return _LEGAL.setdefault(context, set())
 
 
 def _results(statement: syntax.Instruction, scope: Scope) -> Iterator[Symbol]:
@@ -370,42 +343,3 @@ def _guard_problems(guard: syntax.Guard, scope: Scope) -> Iterator[Problem]:
         found = symbol.type or f"a {symbol.kind}"
         message = f"the guard must be a .pred register, but {guard.register} is {found}"
         yield Problem("operand-type", message, operand="guard")
-
-
-def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
-    """The properties of an operand that rules can use."""
-    match operand:
-        case syntax.Name():
-            if operand.text in DIRECTIVES:
-                return None  # the entry decides
-            symbol = scope.kind_of(operand.text)
-            if symbol is None:
-                return ("_",) if operand.text == "_" else None
-            return (
-                symbol.kind,
-                symbol.type,
-                symbol.space,
-                symbol.vector,
-                symbol.size is None,
-                symbol.widths,
-                symbol.availability,
-                symbol.unified,
-                operand.component,
-            )
-        case syntax.Immediate():
-            return (operand.text,)
-        case syntax.Address(offset=offset) if offset >= 0:
-            shape = "[].unified" if operand.unified else "[+" if operand.has_offset else "["
-            return _combined(shape, [operand.base, *operand.more], scope)
-        case syntax.Vector():
-            return _combined("{", operand.elements, scope)
-        case syntax.Negation():
-            return _combined(operand.operator, [operand.operand], scope)
-        case syntax.Pair():
-            return _combined("|", [operand.first, operand.second], scope)
-    return None
-
-
-def _combined(shape: str, parts: Iterable[syntax.Operand], scope: Scope) -> Signature:
-    signatures = [_signature(part, scope) for part in parts]
-    return None if None in signatures else (shape, *signatures)

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptxgen import syntax
 from ptxgen.instr.model.form import REGISTRY, Instruction, errors
@@ -58,6 +58,11 @@ class Unrecognized:
     bound: bool = False
 
 
+#: Where an operand of a declaration stands: its name, the number of the operand in the text (-1: it is absent), and
+#: which part of that it is (-1: all of it).
+Place = tuple[str, int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class _Bound:
     form: type[Instruction]
@@ -71,29 +76,62 @@ class _Failed:
     problem: Problem
 
 
+class Recognized(NamedTuple):
+    """A declaration with modifiers, and where its operands stand: what like instructions have in common."""
+
+    form: type[Instruction]
+    modifiers: Mapping[str, Any]
+    places: Sequence[Place]
+    #: Whether the names of operands decided which of several declarations it is.
+    by_names: bool = False
+
+    def of(self, statement: syntax.Instruction) -> Instruction:
+        """The instruction that a statement is."""
+        operands = statement.operands
+        made = self.form.__new__(self.form)
+        state = made.__dict__
+        guard = statement.guard
+        state["guard"] = None if guard is None else ("!" if guard.negated else "") + guard.register
+        state.update(self.modifiers)
+        for name, position, part in self.places:
+            if position < 0:
+                state[name] = None
+            elif part < 0:
+                state[name] = operands[position]
+            else:
+                whole = operands[position]
+                parts = (whole.first, whole.second) if type(whole) is syntax.Pair else _parts_of(whole)
+                state[name] = parts[part]
+        return made
+
+
 def recognize(statement: syntax.Instruction, resolve: Resolver | None = None) -> Instruction | Unrecognized:
     """The declared instruction that a statement is. Operand rules and types are not checked here.
 
     Where operands have the shapes of several lines, their types decide, or without a resolver the first of the lines.
     """
+    found = recognized(statement, resolve)
+    return found if isinstance(found, Unrecognized) else found.of(statement)
+
+
+def recognized(statement: syntax.Instruction, resolve: Resolver | None = None) -> Recognized | Unrecognized:
+    """As `recognize`, for statements of one opcode whose operands stand for the same (but see `by_names`)."""
     bound, failed = _bind_opcode(statement.opcode)
-    fitting: list[Instruction] = []
+    fitting: list[Recognized] = []
     mismatches: list[str] = []
     for candidate in bound:
-        operands = _assign(candidate.form.form.patterns, candidate.modifiers, statement.operands)
-        if operands is not None:
-            made = candidate.form.bound(candidate.modifiers, operands)
-            if statement.guard is not None:
-                guard = ("!" if statement.guard.negated else "") + statement.guard.register
-                made.__dict__["guard"] = guard
+        places = _assign(candidate.form.form.patterns, candidate.modifiers, statement.operands)
+        if places is not None:
+            fitting.append(Recognized(candidate.form, candidate.modifiers, places))
             if resolve is None:
-                return made
-            fitting.append(made)
+                return fitting[0]
         mismatches.append(candidate.form.form.syntax)
     if fitting:
         if len(fitting) == 1:
             return fitting[0]
-        return next((made for made in fitting if not errors(made.operand_problems(resolve))), fitting[0])
+        legal = (each for each in fitting if not errors(each.of(statement).operand_problems(resolve)))
+        by_names = any(rule.reads_names for each in fitting for rule in each.form.form.rules)
+        return next(legal, fitting[0])._replace(by_names=by_names)
     if mismatches:
         return Unrecognized((_operand_mismatch(statement, bound, mismatches),), bound=True)
     if failed:
@@ -344,9 +382,9 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
 
 def _assign(
     patterns: Sequence[Pattern], modifiers: Mapping[str, Any], operands: Sequence[syntax.Operand]
-) -> dict[str, syntax.Operand | None] | None:
-    """Operands by field name, None if their number or shapes do not fit the syntax line."""
-    result: dict[str, syntax.Operand | None] = {}
+) -> list[Place] | None:
+    """Where the operand of each field stands, None if their number or shapes do not fit the syntax line."""
+    places: list[Place] = []
 
     def place(index: int, position: int) -> bool:
         if index == len(patterns):
@@ -355,31 +393,34 @@ def _assign(
         head = pattern.fields[0]
         # The optional part of `p{|q}` is q alone.
         required = not (head.optional or (pattern.optional and pattern.shape != "pair")) or bool(head.when)
+        known = len(places)
         if head.when:
             required = head.wanted(modifiers)
             if not required:
-                result.update((spec.name, None) for spec in pattern.fields)
+                places.extend((spec.name, -1, -1) for spec in pattern.fields)
                 return place(index + 1, position)
         if position < len(operands):
             found = _match(pattern, modifiers, operands[position])
             if found is not None:
-                result.update(found)
+                places.extend((name, position if part is not None else -1, part or 0) for name, part in found)
                 if place(index + 1, position + 1):
                     return True
+                del places[known:]
         if required:
             return False
-        result.update((spec.name, None) for spec in pattern.fields)
+        places.extend((spec.name, -1, -1) for spec in pattern.fields)
         return place(index + 1, position)
 
-    return result if place(0, 0) else None
+    return places if place(0, 0) else None
 
 
 def _match(
     pattern: Pattern, modifiers: Mapping[str, Any], operand: syntax.Operand
-) -> dict[str, syntax.Operand | None] | None:
+) -> list[tuple[str, int | None]] | None:
+    """Which part of an operand each field of a pattern is, -1 for all of it, None if it is absent."""
     if pattern.shape == "single":
         spec = pattern.fields[0]
-        return {spec.name: operand} if spec.fits(operand) else None
+        return [(spec.name, -1)] if spec.fits(operand) else None
     if pattern.shape == "bracket":
         present = pattern.present(modifiers)
         parts = _parts_of(operand)
@@ -387,13 +428,12 @@ def _match(
             present = [spec for spec in present if spec.when or not spec.optional]
         if len(parts) != len(present) or not all(spec.fits(part) for spec, part in zip(present, parts, strict=True)):
             return None
-        found = {spec.name: part for spec, part in zip(present, parts, strict=True)}
-        return {spec.name: found.get(spec.name) for spec in pattern.fields}
-    first, second = _pair_of(operand)
+        found = {spec.name: number for number, spec in enumerate(present)}
+        return [(spec.name, found.get(spec.name)) for spec in pattern.fields]
     one, two = pattern.fields
-    if not one.fits(first) or (second is None and not pattern.optional) or (second and not two.fits(second)):
-        return None
-    return {one.name: first, two.name: second}
+    if not isinstance(operand, syntax.Pair):
+        return [(one.name, -1), (two.name, None)] if pattern.optional and one.fits(operand) else None
+    return [(one.name, 0), (two.name, 1)] if one.fits(operand.first) and two.fits(operand.second) else None
 
 
 def _parts_of(operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
@@ -402,10 +442,3 @@ def _parts_of(operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
         return ()
     head = syntax.Address(operand.base, operand.offset) if operand.offset else syntax.Address(operand.base)
     return (head, *operand.more)
-
-
-def _pair_of(operand: syntax.Operand) -> tuple[syntax.Operand, syntax.Operand | None]:
-    """The parts of `a|b`; the second is None where there is no bar."""
-    if isinstance(operand, syntax.Pair):
-        return operand.first, operand.second
-    return operand, None

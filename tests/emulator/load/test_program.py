@@ -11,7 +11,7 @@ from ptxgen import Emulator, Kernel
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.state import machine
 from ptxgen.emulator.state.special_registers import SPECIAL_REGISTERS, special_registers
-from ptxgen.instr.model import analyze
+from ptxgen.instr.model.recognize import Recognized
 
 #: Each CTA of a cluster stores `total` plus its rank, by way of its shared memory, whose addresses have the rank.
 TEXT = """
@@ -44,17 +44,17 @@ def test_schedules_share_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """No statement is recognized twice, by `check` or by launches; one program serves all schedules and seeds."""
     recognized: list[int] = []
     made: list[Program] = []
-    recognize, init = analyze.recognize, Program.__init__
+    of, init = Recognized.of, Program.__init__
 
-    def counted(statement: Any, scope: Any) -> Any:
+    def counted(self: Recognized, statement: Any) -> Any:
         recognized.append(id(statement))
-        return recognize(statement, scope)
+        return of(self, statement)
 
     def built(self: Program, *arguments: Any, **options: Any) -> None:
         made.append(self)
         init(self, *arguments, **options)
 
-    monkeypatch.setattr(analyze, "recognize", counted)
+    monkeypatch.setattr(Recognized, "of", counted)
     monkeypatch.setattr(Program, "__init__", built)
     kernel = Kernel.from_ptx(TEXT)
     assert kernel.diagnostics == []
