@@ -484,9 +484,15 @@ def handlers(base: type, observers: Sequence[object]) -> dict[str, Handler]:
     """By name of an event, a method of `base`, what passes it to the observers that override it, in their order."""
     found: dict[str, Handler] = dict.fromkeys(_events(base), _nobody)
     for name, numbers in _handling(base, tuple(map(type, observers))):
-        each = [getattr(observers[number], name) for number in numbers]
-        found[name] = each[0] if len(each) == 1 else _everyone(each)
+        found[name] = _handler(name, [observers[number] for number in numbers])
     return found
+
+
+def _handler(name: str, observers: Sequence[object]) -> Handler:
+    each = [getattr(observer, name) for observer in observers]
+    if len(each) < 2:
+        return each[0] if each else _nobody
+    return _everyone(each)
 
 
 @cache
@@ -516,7 +522,7 @@ class Events(Observer):
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self.observers = tuple(observers)
-        vars(self).update(handlers(Observer, observers))
+        self._handling = dict(_handling(Observer, tuple(map(type, observers))))
 
     def find(self, kind: type[AnObserver]) -> AnObserver | None:
         """The observer of a class, if there is one."""
@@ -524,4 +530,23 @@ class Events(Observer):
 
     def observes(self, name: str) -> bool:
         """Whether any observer handles an event; test it before work that only the event needs."""
-        return getattr(self, name) is not _nobody
+        return name in self._handling
+
+    def handler(self, name: str) -> Handler:
+        """What passes an event to the observers that override it, in their order."""
+        return _handler(name, [self.observers[number] for number in self._handling.get(name, ())])
+
+
+class _Event:
+    """An attribute of `Events`: an event's handler, made when the first such event occurs; most launches have few."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, events: Events, owner: type[Events]) -> Handler:
+        made = vars(events)[self.name] = events.handler(self.name)
+        return made
+
+
+for _name in _events(Observer):
+    setattr(Events, _name, _Event(_name))

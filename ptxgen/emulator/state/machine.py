@@ -34,7 +34,7 @@ from ptxgen.emulator.state.names import Names
 from ptxgen.emulator.state.perturbation import Perturbation
 from ptxgen.emulator.state.register_pool import RegisterPool
 from ptxgen.emulator.state.signals import Signal
-from ptxgen.emulator.state.special_registers import special_registers
+from ptxgen.emulator.state.special_registers import SpecialRegisters
 from ptxgen.emulator.state.stack import ThreadStack
 from ptxgen.emulator.state.tensor_transfers import TensorTransfers
 from ptxgen.emulator.state.warpgroups import Warpgroups
@@ -144,7 +144,7 @@ class Machine:
         self.cta = np.zeros((self.warps, 3), np.uint32)
         self.cta_number = np.full(self.slots, -1, np.int64)
         self._shared_addresses: dict[tuple[int, np.dtype[Any]], NDArray[Any]] = {}
-        self.special = special_registers(
+        self.special = SpecialRegisters(
             shape, self.clusters, self.cta, self.shared.size, config.workspace, config.multiprocessors, timeline
         )
         #: The registers of each width together, and which of `registers` they are.

@@ -26,6 +26,8 @@ Read = Callable[[Rows], NDArray[Any]]
 #: Registers that change by themselves, by the beginnings of their names.
 CLOCKS = ("%clock", "%globaltimer")
 _VECTORS = ("%tid", "%ctaid", "%ntid", "%nctaid", "%cluster_nctaid", "%nclusterid", "%cluster_ctaid", "%clusterid")
+#: The number of an element of a vector, by both of its names.
+_AXES = {name: number for names in ("xyzw", "rgba") for number, name in enumerate(names)}
 _TIMES = {"%clock": 0, "%clock64": 0, "%clock_hi": 32, "%globaltimer": 0, "%globaltimer_lo": 0, "%globaltimer_hi": 32}
 _OTHERS = (
     "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%warpid", "%smid",
@@ -40,90 +42,118 @@ SPECIAL_REGISTERS = frozenset(
 )
 
 
-def special_registers(
-    shape: LaunchShape,
-    cluster: Clusters,
-    cta: NDArray[np.uint32],
-    shared_size: int,
-    workspace: int,
-    multiprocessors: int,
-    timeline: Timeline,
-) -> dict[str, Read]:
-    """How each special register is read: (warps, 32), or what broadcasts to it.
+class SpecialRegisters(dict[str, Read]):
+    """How each special register is read, by name: (warps, 32), or what broadcasts to it. Made when first read.
 
     `cta` is %ctaid of each warp, (warps, 3), `shared_size` counts the bytes of a CTA's shared memory;
     `workspace` is the address that the halves %envreg1 (high) and %envreg2 make (measured, H200, driver 580.159.04,
     2026-11-23, as are the offsets of reserved shared memory, of a kernel that reads them).
     """
-    x, y, z = shape.block
-    warps = len(cluster.cta_slot)
-    thread = (np.arange(warps) % cluster.warps_per_cta)[:, None] * 32 + np.arange(32)
-    positions = {"x": thread % x, "y": thread // x % y, "z": thread // (x * y) % z}
-    table: dict[str, Read] = {}
-    #: %cluster_ctaid of each slot.
-    inside = np.array([cluster.place(int(rank)) for rank in cluster.slot_rank], np.uint32)
-    for axis, name in enumerate("xyz"):
-        tid = positions[name].astype(np.uint32)
-        table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.warps]
-        table[f"%ctaid.{name}"] = lambda g, axis=axis: cta[g.warps, axis : axis + 1]
-        for register, value in (
-            ("ntid", shape.block[axis]),
-            ("nctaid", shape.grid[axis]),
-            ("cluster_nctaid", cluster.dims[axis]),
-            ("nclusterid", cluster.grid_clusters[axis]),
-        ):
-            table[f"%{register}.{name}"] = _constant(value, np.uint32)
-        ctaid, extent = inside[cluster.cta_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
-        table[f"%cluster_ctaid.{name}"] = lambda g, ctaid=ctaid: ctaid[g.warps]
-        table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: cta[g.warps, axis : axis + 1] // extent
+
+    def __init__(
+        self,
+        shape: LaunchShape,
+        clusters: Clusters,
+        cta: NDArray[np.uint32],
+        shared_size: int,
+        workspace: int,
+        multiprocessors: int,
+        timeline: Timeline,
+    ) -> None:
+        super().__init__()
+        self._shape, self._clusters, self._cta, self._timeline = shape, clusters, cta, timeline
+        self._multiprocessors = multiprocessors
+        whole = -(-shared_size // 128) * 128  # allocated in units of 128 bytes
+        #: Those that are one number for all.
+        self._numbers = {
+            "%nwarpid": 64,
+            "%nsmid": multiprocessors,
+            "%cluster_nctarank": clusters.size,
+            "%gridid": 1,
+            "%dynamic_smem_size": shape.shared_bytes,
+            "%total_smem_size": whole - RESERVED_BYTES,
+            "%aggr_smem_size": whole,
+            "%reserved_smem_offset_begin": 0,
+            "%reserved_smem_offset_end": GROUPS_BYTES,
+            "%reserved_smem_offset_cap": RESERVED_BYTES,
+            "%reserved_smem_offset_0": 0,
+            "%reserved_smem_offset_1": 0,
+            "%envreg1": workspace >> 32,
+            "%envreg2": workspace & 0xFFFFFFFF,
+            "%current_graph_exec": 0,  # no graph launched this
+        }
+
+    def __missing__(self, name: str) -> Read:
+        made = self[name] = self._made(name)
+        return made
+
+    def _made(self, name: str) -> Read:
+        if name in self._numbers:
+            return _constant(self._numbers[name], np.uint64)
+        if name in _TIMES:
+            timeline, shift = self._timeline, _TIMES[name]
+            return lambda g: np.array(timeline.now >> shift, np.uint64)
+        vector, _, element = name.partition(".")
+        if vector in _VECTORS:
+            return self._element(vector, _AXES[element])
+        if name == "%is_explicit_cluster":
+            return _same(np.array(self._clusters.explicit))
+        if name == "%laneid" or name.startswith("%lanemask"):
+            return _same(_lane(name.removeprefix("%lanemask_")))
+        value = self._of_warps(name)
+        return lambda g: value[g.warps]
+
+    def _element(self, vector: str, axis: int) -> Read:
+        """An element of a vector; the fourth is always 0."""
+        shape, clusters, cta = self._shape, self._clusters, self._cta
+        if axis == 3:
+            return _constant(0, np.uint64)
+        if vector == "%tid":
+            x, y, z = shape.block
+            thread = (np.arange(len(clusters.cta_slot)) % clusters.warps_per_cta)[:, None] * 32 + np.arange(32)
+            tid = (thread % x, thread // x % y, thread // (x * y) % z)[axis].astype(np.uint32)
+            return lambda g: tid[g.warps]
+        if vector == "%ctaid":
+            return lambda g: cta[g.warps, axis : axis + 1]
+        if vector == "%clusterid":
+            extent = np.uint32(clusters.dims[axis])
+            return lambda g: cta[g.warps, axis : axis + 1] // extent
+        if vector == "%cluster_ctaid":
+            inside = np.array([clusters.place(int(rank))[axis] for rank in clusters.slot_rank], np.uint32)
+            ctaid = inside[clusters.cta_slot, None]
+            return lambda g: ctaid[g.warps]
+        extents = {
+            "%ntid": shape.block,
+            "%nctaid": shape.grid,
+            "%cluster_nctaid": clusters.dims,
+            "%nclusterid": clusters.grid_clusters,
+        }
+        return _constant(extents[vector][axis], np.uint32)
+
+    def _of_warps(self, name: str) -> NDArray[np.uint32]:
+        """What each warp has, (warps, 1)."""
+        clusters = self._clusters
+        if name == "%warpid":
+            value = np.arange(len(clusters.cta_slot)) % clusters.warps_per_cta
+        elif name == "%smid":
+            value = clusters.cta_slot % self._multiprocessors
+        else:  # %cluster_ctarank
+            value = clusters.cta_rank
+        return value.astype(np.uint32)[:, None]
+
+
+def _lane(which: str) -> NDArray[np.uint32]:
+    """%laneid, or the mask of the lanes that stand so to each: "eq", "lt", ...; (1, 32)."""
     lane = np.arange(32, dtype=np.uint32)[None, :]
-    warp = (np.arange(warps) % cluster.warps_per_cta).astype(np.uint32)[:, None]
-    slot = cluster.cta_slot.astype(np.uint32)[:, None]
-    rank = cluster.cta_rank.astype(np.uint32)[:, None]
     bit = np.uint32(1) << lane
     below = bit - np.uint32(1)
-    fixed: dict[str, NDArray[Any]] = {
-        "%laneid": lane,
-        "%lanemask_eq": bit,
-        "%lanemask_lt": below,
-        "%lanemask_le": below | bit,
-        "%lanemask_gt": ~(below | bit),
-        "%lanemask_ge": ~below,
-        "%is_explicit_cluster": np.array(cluster.explicit),
-    }
-    for name, value in fixed.items():
-        table[name] = lambda g, value=value: value
-    for name, value in (("%warpid", warp), ("%smid", slot % np.uint32(multiprocessors)), ("%cluster_ctarank", rank)):
-        table[name] = lambda g, value=value: value[g.warps]
-    whole = -(-shared_size // 128) * 128  # allocated in units of 128 bytes
-    for name, number in (
-        ("%nwarpid", 64),
-        ("%nsmid", multiprocessors),
-        ("%cluster_nctarank", cluster.size),
-        ("%gridid", 1),
-        ("%dynamic_smem_size", shape.shared_bytes),
-        ("%total_smem_size", whole - RESERVED_BYTES),
-        ("%aggr_smem_size", whole),
-        ("%reserved_smem_offset_begin", 0),
-        ("%reserved_smem_offset_end", GROUPS_BYTES),
-        ("%reserved_smem_offset_cap", RESERVED_BYTES),
-        ("%reserved_smem_offset_0", 0),
-        ("%reserved_smem_offset_1", 0),
-        ("%envreg1", workspace >> 32),
-        ("%envreg2", workspace & 0xFFFFFFFF),
-        ("%current_graph_exec", 0),  # no graph launched this
-    ):
-        table[name] = _constant(number, np.uint64)
-    for name, shift in _TIMES.items():
-        table[name] = lambda g, shift=shift: np.array(timeline.now >> shift, np.uint64)
-    for vector in _VECTORS:  # the fourth element is always 0
-        table[f"{vector}.w"] = _constant(0, np.uint64)
-        table.update(
-            {f"{vector}.{other}": table[f"{vector}.{axis}"] for other, axis in zip("rgba", "xyzw", strict=True)}
-        )
-    return table
+    masks = {"eq": bit, "lt": below, "le": below | bit, "gt": ~(below | bit), "ge": ~below}
+    return masks.get(which, lane)
+
+
+def _same(value: NDArray[Any]) -> Read:
+    return lambda g: value
 
 
 def _constant(value: int, dtype: Any) -> Read:
-    word = np.array(value, dtype)
-    return lambda g: word
+    return _same(np.array(value, dtype))

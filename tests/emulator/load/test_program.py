@@ -10,7 +10,7 @@ import pytest
 from ptxgen import Emulator, Kernel
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.state import machine
-from ptxgen.emulator.state.special_registers import SPECIAL_REGISTERS, special_registers
+from ptxgen.emulator.state.special_registers import SPECIAL_REGISTERS, SpecialRegisters
 from ptxgen.instr.model.recognize import Recognized
 
 #: Each CTA of a cluster stores `total` plus its rank, by way of its shared memory, whose addresses have the rank.
@@ -78,16 +78,20 @@ def test_launches_of_other_shapes() -> None:
             assert out.numpy()[:cluster].tolist() == [5 + rank for rank in range(cluster)]
 
 
+class AllWarps:
+    warps = slice(None)
+
+
 def test_every_special_register_has_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     """The names that a program is bound with are those that each machine can read."""
-    tables: list[set[str]] = []
+    tables: list[SpecialRegisters] = []
 
-    def seen(*launch: Any) -> dict[str, Any]:
-        table = special_registers(*launch)
-        tables.append(set(table))
-        return table
+    def seen(*launch: Any) -> SpecialRegisters:
+        tables.append(SpecialRegisters(*launch))
+        return tables[-1]
 
-    monkeypatch.setattr(machine, "special_registers", seen)
+    monkeypatch.setattr(machine, "SpecialRegisters", seen)
     device = Emulator("sm_90a")
     assert device.launch(Kernel.from_ptx(TEXT), 1, 1, [device.array(np.zeros(1, np.uint32))]).ok
-    assert tables == [set(SPECIAL_REGISTERS)]
+    for name in SPECIAL_REGISTERS:
+        assert np.broadcast_shapes(tables[0][name](AllWarps()).shape, (1, 32)) == (1, 32), name
