@@ -218,15 +218,8 @@ class GlobalAccesses(Observer):
         entries = events.of_warps(warps, statement, what)[:, None] << SHIFT | _LANES
         table = events.strong if writes else events.strong_reader
         table.keep(active, size, entries.ravel() if mask is None else entries[mask])
-        if not writes:
-            return
-        for places in found:
-            if places is not events.writer:  # weak stores stay: warps unordered with them still race with them
-                loads = places.at(offsets, size) >> SHIFT
-                mine = self._events.actor[loads] == self._happens_before.actors(warps)[:, None, None]
-                others = ~(mine & (loads != 0)).any(axis=2)  # the warp's own loads still race with other warps' stores
-                places.forget(offsets[others if mask is None else others & mask], size)
-        if events.copies:
+        # Weak accesses stay: those of warps that are unordered with them still race with them.
+        if writes and events.copies:
             copies = events.copy_writer[_granules(offsets, size)]
             unordered = self._unordered(copies, warps, mask)
             if unordered is not None:

@@ -138,3 +138,14 @@ def test_a_function_swaps(expected: str, harmless: bool) -> None:
     outputs = [np.zeros(40, np.uint32), np.zeros(128, np.uint32)]
     report, _ = launch(body, outputs, grid=2, block=64, items=FUNCTION)
     assert ("global-race" not in errors(report)) == harmless, report.summary()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late"])
+@pytest.mark.parametrize("bad", ["atom.global.exch.b32 %old, [%at], 9;", "red.global.add.u32 [%at], 16;"])
+def test_a_later_atomic_operation_that_is_no_swap(bad: str, schedule: Any) -> None:
+    """The swaps of others come in between: they race with the loads too, which stays advice."""
+    probe = WRONG["others exchange"].replace(
+        "and.b32 %value, %t, 32; setp.ne.u32 %x, %value, 0;", "setp.ge.u32 %x, %t, 64;"
+    )
+    report, _ = run(probe.replace("atom.global.exch.b32 %old, [%at], 9;", bad), schedule)
+    assert set(errors(report)) == {"global-race"}, report.summary()
