@@ -76,7 +76,7 @@ class StaleWaits:
         early = self._read_early(warp, event, by) if by else ""
         if early:
             return early, True
-        for barrier in self._near(warp):
+        for barrier in self._signaled_by(warp, event):
             last = barrier.waits.get(warp)
             if last is None:
                 continue
@@ -139,6 +139,25 @@ class StaleWaits:
         first = warp // self._happens_before.members * self._happens_before.size
         for slot in range(first, first + self._happens_before.size):
             yield from self._mbarriers[slot].values()
+
+    def _signaled_by(self, warp: int, event: Event) -> list[MBarrier]:
+        """The objects on which an asynchronous operation completes, or on which the warp of the event arrives; if there
+        are none of these, all that may hand the event on.
+        """
+        order, near = self._happens_before, list(self._near(warp))
+        if event.operation:
+            operation = order.operations.get(event.operation)
+            if operation is not None and operation.mbarrier is not None:
+                return [each for each in near if each.address == operation.mbarrier or self._completes_on(event, each)]
+            return [each for each in near if self._completes_on(event, each)] or near
+        by = warp - warp % order.members + event.member
+        direct = [each for each in near if (use := self._order.of(each).users.get(by)) is not None and use.arrived]
+        return direct or near
+
+    def _completes_on(self, event: Event, barrier: MBarrier) -> bool:
+        """Whether an asynchronous operation arrives on an mbarrier itself."""
+        given = (self._happens_before.given.get(signal) for signal in barrier.under_way)
+        return any(each is not None and event.operation in each.operations for each in given)
 
     def _completes(self, barrier: MBarrier, warp: int, event: Event) -> int | None:
         """The first phase whose completion orders an event; None if none does."""
