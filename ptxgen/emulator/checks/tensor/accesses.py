@@ -467,7 +467,7 @@ class TensorAccesses(OrderListener, Observer):
                 "No tcgen05.wait::st of its warp follows the store",
                 f"tcgen05.wait::st after line {line}, before the two warps synchronize",
             )
-        early = self._waits.released_early(warp, own)
+        early = self._waits.released_early(warp, own, full=earlier.mbarrier)
         if early is not None:
             return (
                 f"The {which} warp arrives on {early[0]} in line {early[1]}, before this access: the next "

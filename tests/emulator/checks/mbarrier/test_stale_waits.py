@@ -236,14 +236,15 @@ def test_waits_of_a_cta_explain_nothing_in_the_next(schedule: Any) -> None:
     assert "passed at once" not in report.summary()
 
 
-#: Warp 1 lets warp 0 go, issues an MMA, waits for it, and lets warp 0 go again; warp 0 has waited for the first alone.
+#: Warp 1 lets warp 0 go, issues an MMA, waits for it, and lets warp 0 go again; warp 0 waits for the first alone.
 ANOTHER_BARRIER = """
     .shared .align 128 .b8 tile[16384]; .shared .align 8 .b64 done; .shared .align 8 .b64 go;
-    .shared .align 4 .b32 slot;
+    .shared .align 8 .b64 seen; .shared .align 4 .b32 slot;
     .reg .b32 %t, %warp, %i, %at, %base, %x; .reg .b64 %matrix, %start;
     .reg .pred %first, %p, %one, %none;
     mov.u32 %t, %tid.x; shr.u32 %warp, %t, 5; setp.eq.u32 %first, %t, 0; setp.eq.u32 %one, %warp, 0;
     @%first mbarrier.init.shared::cta.b64 [done], 1; @%first mbarrier.init.shared::cta.b64 [go], 1;
+    @%first mbarrier.init.shared::cta.b64 [seen], 1;
     @%one tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 64;
     mov.u32 %at, tile; mad.lo.u32 %at, %t, 128, %at; mov.u32 %i, 0;
 zeros: st.shared.v4.u32 [%at], {%i, %i, %i, %i}; add.u32 %at, %at, 16; add.u32 %i, %i, 1;
@@ -251,20 +252,21 @@ zeros: st.shared.v4.u32 [%at], {%i, %i, %i, %i}; add.u32 %at, %at, 16; add.u32 %
     fence.proxy.async.shared::cta; tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
     ld.shared.u32 %base, [slot]; mov.b64 %matrix, 0x4000404000010000;
     mov.u32 %at, tile; shr.u32 %at, %at, 4; cvt.u64.u32 %start, %at; or.b64 %matrix, %matrix, %start;
-    setp.ne.u32 %none, %t, %t; setp.ne.u32 %p, %t, 32; @%p bra others;
-    mbarrier.arrive.shared::cta.b64 _, [go];
-    tcgen05.mma.cta_group::1.kind::f16 [%base], %matrix, %matrix, 0x8080490, %none;
-    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
-landed: mbarrier.try_wait.parity.shared::cta.b64 %p, [done], 0; @!%p bra landed;
-    mov.u32 %i, 60;
-seen: sub.u32 %i, %i, 1; setp.ne.u32 %p, %i, 0; @%p bra seen;
-    mbarrier.arrive.shared::cta.b64 _, [go];
-others: setp.ne.u32 %p, %warp, 0; @%p bra end;
+    @!%one bra issues;
 went: mbarrier.try_wait.parity.shared::cta.b64 %p, [go], 0; @!%p bra went;
+    @%first mbarrier.arrive.shared::cta.b64 _, [seen];
     mov.u32 %i, 600;
 late: sub.u32 %i, %i, 1; setp.ne.u32 %p, %i, 0; @%p bra late;
     tcgen05.fence::after_thread_sync;
     tcgen05.ld.sync.aligned.32x32b.x1.b32 {%x}, [%base]; tcgen05.wait::ld.sync.aligned;
+    bra end;
+issues: setp.ne.u32 %none, %t, %t; setp.ne.u32 %p, %t, 32; @%p bra end;
+    mbarrier.arrive.shared::cta.b64 _, [go];
+    tcgen05.mma.cta_group::1.kind::f16 [%base], %matrix, %matrix, 0x8080490, %none;
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
+landed: mbarrier.try_wait.parity.shared::cta.b64 %p, [done], 0; @!%p bra landed;
+acked: mbarrier.try_wait.parity.shared::cta.b64 %p, [seen], 0; @!%p bra acked;
+    mbarrier.arrive.shared::cta.b64 _, [go];
 end: bar.warp.sync -1;
     tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
     @%one tcgen05.dealloc.cta_group::1.sync.aligned.b32 %base, 64;
