@@ -207,6 +207,7 @@ class Program:
         #: All operations, in the order of the blocks.
         self.operations = [operation for block in self.blocks for operation in block.operations]
         self.accumulator_copies = self._accumulator_copies()
+        self._may_poll: dict[tuple[int, int], bool] = {}
         #: What `native.runs` makes of the blocks, by rank.
         self.native = NativeBlocks(len(self.blocks))
 
@@ -279,6 +280,17 @@ class Program:
             leaves = last is not None and last.guard is None and last.traits is not None and last.traits.terminator
             successors.append([rank for rank in (*block.targets, *[block.following] * (not leaves)) if rank in here])
         return successors
+
+    def may_poll(self, first: int, last: int) -> bool:
+        """Whether what ends a loop, the blocks of these ranks, may depend on memory or on other warps.
+
+        A loop that only counts does not wait for others, though it changes nothing that they see.
+        """
+        found = self._may_poll.get((first, last))
+        if found is None:
+            operations = [each for block in self.blocks[first : last + 1] for each in block.operations]
+            found = self._may_poll[first, last] = self.reads_time or _depends_on_others(operations)
+        return found
 
     @cached_property
     def polls_atomically(self) -> bool:
@@ -544,6 +556,25 @@ class Program:
             raise Incomplete(statement, message)
 
         return run
+
+
+def _depends_on_others(operations: Sequence[Operation]) -> bool:
+    """Whether branches of a loop depend on what it reads from memory, or on what synchronizes."""
+    deciding, before = set[int](), -1
+    for each in operations:
+        traits = each.traits
+        if traits is None or traits.synchronizes or each.kind == "blocking" or traits.control == "call":
+            return True
+        if each.kind == "terminator":
+            deciding |= each.guard_reads | each.use.reads
+    while len(deciding) > before:
+        before = len(deciding)
+        for each in operations:
+            if not each.use.writes.isdisjoint(deciding):
+                if each.traits is None or not each.traits.spaces_read <= {"param", "const"}:
+                    return True
+                deciding |= each.use.reads | each.guard_reads
+    return False
 
 
 class Incomplete(Exception):

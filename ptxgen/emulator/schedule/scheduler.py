@@ -403,7 +403,10 @@ class Scheduler:
         back = now <= before
         idle = back & (~warps.acted[which] | warps.polls_at(before))
         for first, last in {*zip(now[idle].tolist(), before[idle].tolist(), strict=True)}:
-            warps.loop_polls(first, last)
+            if self.program.may_poll(first, last):
+                warps.loop_polls(first, last)
+            else:
+                idle &= (now != first) | (before != last)
         warps.polling[which] = idle | (warps.polling[which] & warps.polls_at(now) & ~back)
         warps.acted[which] &= ~back
 
