@@ -51,6 +51,30 @@ def shortest_cycle(successors: Sequence[Sequence[int]], node: int) -> list[int]:
     return []
 
 
+def innermost_loop(successors: Sequence[Sequence[int]], node: int) -> frozenset[int]:
+    """The smallest loop around one of the nodes of a graph in execution order; empty if there is none.
+
+    A loop is its head, to which edges lead back, and all nodes from which those can be reached without the head.
+    """
+    before: list[list[int]] = [[] for _ in successors]
+    for each, following in enumerate(successors):
+        for successor in following:
+            if successor < len(successors):
+                before[successor].append(each)
+    found = frozenset[int]()
+    for head in range(node + 1):
+        pending = [each for each in before[head] if each >= head]
+        loop = {head} if pending else set[int]()
+        while pending:
+            each = pending.pop()
+            if each not in loop:
+                loop.add(each)
+                pending += before[each]
+        if node in loop and not 0 < len(found) <= len(loop):
+            found = frozenset(loop)
+    return found
+
+
 def _reach(successors: Sequence[Sequence[int]]) -> set[int]:
     seen, stack = {0}, [0]
     while stack:

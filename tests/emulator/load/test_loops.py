@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ptxgen import Emulator, Kernel
+from ptxgen.emulator.load.flow import innermost_loop
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.schedule.scheduler import Scheduler
 from ptxgen.emulator.state.group import Group
@@ -93,3 +94,21 @@ def test_warps_of_a_counting_loop_stay_together(monkeypatch: pytest.MonkeyPatch)
         assert device.launch(kernel, 1, 256, [device.array(np.ones(4, np.uint32))]).ok
         taken.append(steps - before)
     assert taken == [taken[0]] * 4
+
+
+@pytest.mark.parametrize(
+    ("node", "loop"),
+    [
+        (0, set()),
+        (1, {1, 2, 3, 4, 5}),
+        (2, {1, 2, 3, 4, 5}),
+        (3, {3}),
+        (4, {1, 2, 3, 4, 5}),
+        (5, {1, 2, 3, 4, 5}),
+        (6, set()),
+    ],
+)
+def test_innermost_loops(node: int, loop: set[int]) -> None:
+    """A round, 1 to 5, in which some poll, 3, and others, 4, do not: a path by the others leaves no loop."""
+    successors = [[1], [2, 5], [3, 4], [3, 5], [5], [1, 6], []]
+    assert innermost_loop(successors, node) == loop

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.load.flow import shortest_cycle
+from ptxgen.emulator.load.flow import innermost_loop
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.state.group import Group
 from ptxgen.syntax import Instruction
@@ -142,10 +142,10 @@ class PollLoops(Observer):
     def _around(self, poll: Instruction) -> _Loop | None:
         for rank, number, operation in self._operations():
             if operation.statement is poll:
-                blocks = shortest_cycle(self._program.successors, rank) if self._program is not None else []
+                blocks = innermost_loop(self._program.successors, rank) if self._program is not None else ()
                 if not blocks or len(operation.writes) != 1:
                     return None
-                return _Loop(frozenset(blocks), (rank, number + 1), next(iter(operation.writes)))
+                return _Loop(blocks, (rank, number + 1), next(iter(operation.writes)))
         return None
 
     def _operations(self) -> Iterator[tuple[int, int, Operation]]:
