@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
-from numbers import Integral
+from dataclasses import dataclass, fields
 from typing import Any
 
+from ptxgen import options
 from ptxgen.descriptors.instruction import SCALED_KINDS
-from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, QUANTIZED_OUTPUTS, TYPES
+from ptxgen.options import PlanError, option
 
 _MAJORS = ("k", "mn")
 _C_MAJORS = ("n", "m")
@@ -25,36 +25,6 @@ _SCALES = ("", "ue8m0", "ue4m3")
 _HINTS = ("", "evict_first", "evict_last")
 _BLOCK_SCALES = ("none", "1d2d", "2d1d")
 _ACTIVATIONS = ("none", "relu", "gelu", "silu")
-
-
-_SWITCH = {"true": True, "false": False}
-
-
-def as_text(value: Any) -> str:
-    """A value as `--set` takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def option(
-    default: Any,
-    help: str,
-    *,
-    choices: tuple[Any, ...] | None = None,
-    range: tuple[int, int, int] | None = None,
-    on: Mapping[str, tuple[Any, ...]] | None = None,
-) -> Any:
-    """A field of the config: its default, what it is, and its values: `choices`, or `range` (first, last, step).
-
-    `on` has the targets that take other ones.
-    """
-    metadata = {"help": help, "choices": choices, "range": range, "on": on or {}}
-    return field(default=default, metadata=metadata)
-
-
-def values_of(each: Field[Any], target: str) -> dict[str, tuple[Any, ...]]:
-    """The values of an option on a target: its `choices`, or its `range` (first, last, step), by that name."""
-    key = "choices" if each.metadata["range"] is None else "range"
-    return {key: each.metadata["on"].get(target, each.metadata[key])}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,23 +136,18 @@ class GemmConfig:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name)
             if each.name.endswith("dtype") or each.name in ("source", "bias"):
-                value = ALIASES.get(value, value or "")
-                object.__setattr__(self, each.name, value)
-            if not each.metadata["on"]:
-                _require(each.name, value, **values_of(each, ""))
+                value = getattr(self, each.name)
+                object.__setattr__(self, each.name, ALIASES.get(value, value or ""))
+        options.require(self, [each.name for each in fields(self) if not each.metadata["on"]])
 
     def require(self, target: str) -> None:
         """Raises PlanError for a value that is not among an option's on this target."""
-        for each in fields(self):
-            if each.metadata["on"]:
-                _require(each.name, getattr(self, each.name), **values_of(each, target))
+        options.require(self, [each.name for each in fields(self) if each.metadata["on"]], target)
 
     def chosen(self) -> list[str]:
         """What differs from the defaults, as `--set` takes it."""
-        values = [(each, getattr(self, each.name)) for each in fields(self)]
-        return [f"{each.name}={as_text(value)}" for each, value in values if value != each.default]
+        return options.chosen(self)
 
     @property
     def scaled(self) -> tuple[ScaledType, ScaledType] | None:
@@ -207,18 +172,6 @@ class GemmConfig:
         return chosen
 
 
-def _require(name: str, value: Any, choices: tuple[Any, ...] = (), range: tuple[Any, ...] = ()) -> None:
-    if choices and value not in choices:
-        shown = [as_text(choice) or "empty" for choice in choices]
-        raise PlanError(f"{name} must be {', '.join(shown[:-1])} or {shown[-1]}, not {value}")
-    if range:
-        first, last, step = range
-        if not isinstance(value, Integral):
-            raise PlanError(f"{name} must be a whole number, not {value!r}")
-        if not first <= value <= last or (value - first) % step:
-            raise PlanError(f"{name} must be {first} to {last}{f' in steps of {step}' * (step > 1)}, not {value}")
-
-
 def parse_options(given: Mapping[str, str]) -> dict[str, Any]:
     """Options as text, as the type of their field. `tile=256x224` is short for m_tile and n_tile. Raises PlanError.
 
@@ -226,23 +179,13 @@ def parse_options(given: Mapping[str, str]) -> dict[str, Any]:
     >>> parse_options({"tile": "256x224", "stages": "5"})
     {'m_tile': 256, 'n_tile': 224, 'stages': 5}
     """
-    known = {each.name: each for each in fields(GemmConfig)}
-    made: dict[str, Any] = {}
+    each_by_name: dict[str, str] = {}
     for name, text in given.items():
         if name == "tile":
             m, x, n = text.partition("x")
             if not (x and m.isdigit() and n.isdigit()):
                 raise PlanError(f"tile must be M x N such as 256x224, not {text!r}")
-            made.update(m_tile=int(m), n_tile=int(n))
-        elif name in known and isinstance(known[name].default, bool):
-            if text not in _SWITCH:
-                raise PlanError(f"{name} must be true or false, not {text!r}")
-            made[name] = _SWITCH[text]
-        elif name in known and isinstance(known[name].default, int):
-            try:
-                made[name] = int(text)
-            except ValueError:
-                raise PlanError(f"{name} must be a whole number, not {text!r}") from None
+            each_by_name.update(m_tile=m, n_tile=n)
         else:
-            made[name] = text
-    return made
+            each_by_name[name] = text
+    return options.parse(GemmConfig, each_by_name)

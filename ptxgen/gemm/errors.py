@@ -1,5 +1,5 @@
 """The error of plans."""
 
+from ptxgen.options import PlanError
 
-class PlanError(ValueError):
-    """A config or problem that cannot be planned: the rule and the numbers."""
+__all__ = ["PlanError"]
