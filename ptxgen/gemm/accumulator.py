@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.operand import Operand
+from ptxgen.gemm.operand import Fragments, Operand
 from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.layouts.tmem import COLUMNS, LANES
 
@@ -213,7 +213,7 @@ class RegisterAccumulator:
 
     @classmethod
     def of(
-        cls, a: Operand, b: Operand, *, m: int, n: int, warpgroups: int = 0, promote: bool = True
+        cls, a: Operand | Fragments, b: Operand, *, m: int, n: int, warpgroups: int = 0, promote: bool = True
     ) -> RegisterAccumulator:
         """The accumulator of wgmma, whose rows `warpgroups` share; 0: one for every 64.
 
@@ -235,7 +235,8 @@ class RegisterAccumulator:
         d_type = "f32" if floating else "s32"
         name = f"wgmma.mma_async.sync.aligned.m64n{n}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
         scales = ", 1, 1" if floating else ""
-        majors = f", {int(a.major == 'mn')}, {int(b.major == 'mn')}" if a.type.bytes == 2 else ""
+        transposed = [int(each.major == "mn") for each in (a, b) if isinstance(each, Operand)]
+        majors = "".join(f", {each}" for each in transposed) if a.type.bytes == 2 else ""
         return cls(m, n, d_type, name, scales + majors, cut=cut, promoted=promoted, blocks=blocks)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
@@ -37,6 +38,9 @@ class Epilogue:
     Where two accumulators share `overlap` columns, a thread reads these first, `part` columns at once, and releases
     them; only then does it store. Direct stores have `store_bytes`, and `cache` says what they do in the L1.
     In block-scaled kernels a part is whole chunks.
+
+    `whole`: a tile has all columns of C, whose rows are whole units of 16 bytes. `heads`: the tensormap of C has the
+    head as third dimension and the batch as fourth.
     """
 
     c_type: str
@@ -55,6 +59,8 @@ class Epilogue:
     cache: str = ""
     transposed: bool = False
     blocks: int = 1
+    whole: bool = False
+    heads: bool = False
 
     @classmethod
     def of(
@@ -73,6 +79,8 @@ class Epilogue:
         overlap: int = 0,
         store_bytes: int = 16,
         cache: str = "",
+        whole: bool = False,
+        heads: bool = False,
     ) -> Epilogue:
         """The epilogue of an accumulator: by `warps` warps, and with `tma` in chunks of at most `chunk` columns.
 
@@ -119,7 +127,14 @@ class Epilogue:
             cache,
             transposed,
             blocks,
+            whole,
+            heads,
         )
+
+    @property
+    def outer(self) -> list[str]:
+        """Registers with the coordinates of a TMA store beyond rows and columns."""
+        return ["%r_head_c"] * self.heads + ["%r_batch"] * (self.batched or self.heads)
 
     @property
     def c_bytes(self) -> int:
@@ -242,7 +257,9 @@ class Epilogue:
         words = f"C, {self.warps * self.rows_per_warp} rows of {self.chunk} columns"
         return [Wanted("c", self.buffers * self.buffer_bytes, 1024, words, self.buffers)]
 
-    def tensormap(self, address: Any, m: int, n: int, leading: int, batches: Batches | None = None) -> TiledMap:
+    def tensormap(
+        self, address: Any, m: int, n: int, leading: int, batches: Batches | Sequence[Batches] | None = None
+    ) -> TiledMap:
         """The tensormap of C; a box is one warp's rows of a panel."""
         dims, box = (n, m), (self.panel_columns, self.rows_per_warp)
         if self.transposed:

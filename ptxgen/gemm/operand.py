@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, lcm
 from typing import Any, Literal
@@ -37,6 +38,35 @@ class Copy:
 
 
 @dataclass(frozen=True)
+class Fragments:
+    """An A of wgmma in registers: `k` columns of 64 rows, packed from the registers of an accumulator of that many."""
+
+    name: str
+    dtype: str
+    k: int
+    major: str = "k"
+
+    @property
+    def type(self) -> ElementType:
+        return TYPES[self.dtype]
+
+    @property
+    def mma_k(self) -> int:
+        """Elements of K that one MMA instruction takes."""
+        return MMA_ROW_BYTES // self.type.bytes
+
+    @property
+    def steps(self) -> int:
+        """MMA instructions, of four registers each."""
+        return self.k // self.mma_k
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread."""
+        return 4 * self.steps
+
+
+@dataclass(frozen=True)
 class Operand:
     """A tile of `rows` of A (or B) by `k_tile` of K, one per stage.
 
@@ -48,6 +78,8 @@ class Operand:
 
     A stage has `stage_bytes` of each row. Types of 4 and 6 bits have a byte of shared memory each, unless they are
     `packed`: two of 4 bits in a byte, as the kinds mxf4 and mxf4nvf4 take them.
+
+    `batched`: the tensormap has the batch as third dimension; `heads`: the head as third and the batch as fourth.
     """
 
     name: str
@@ -62,6 +94,7 @@ class Operand:
     stage_bytes: int = STAGE_ROW_BYTES
     packed: bool = False
     hint: str = ""
+    heads: bool = False
 
     def __post_init__(self) -> None:
         if self.load == "vectors" and self.major != "k":
@@ -116,6 +149,11 @@ class Operand:
     def row_bytes(self) -> int:
         """Width of a panel in bytes: a row of the swizzle, or 16 bytes, a row of a core matrix, without one."""
         return self.mode.row_bytes
+
+    @property
+    def outer(self) -> list[str]:
+        """Registers with the coordinates of a load beyond rows and K, in the order of the tensormap's dimensions."""
+        return [f"%r_head_{self.name}"] * self.heads + ["%r_batch"] * (self.batched or self.heads)
 
     @property
     def tma(self) -> bool:
@@ -245,8 +283,13 @@ class Operand:
         made = WgmmaDescriptor if self.wgmma else SmemDescriptor
         return made(start_address=0, leading_byte_offset=leading, stride_byte_offset=stride, swizzle=self.mode.name)
 
-    def tensormap(self, address: Any, rows: int, k: int, leading: int, batches: Batches | None = None) -> TiledMap:
-        """The tensormap of matrices of `rows` x `k` elements whose lines are `leading` elements apart."""
+    def tensormap(
+        self, address: Any, rows: int, k: int, leading: int, batches: Batches | Sequence[Batches] | None = None
+    ) -> TiledMap:
+        """The tensormap of matrices of `rows` x `k` elements whose lines are `leading` elements apart.
+
+        `batches`: the outer dimensions, innermost first.
+        """
         dims = (k, rows) if self.major == "k" else (rows, k)
         return matrix_map(
             self.dtype,
@@ -268,25 +311,23 @@ def matrix_map(
     leading: int,
     box: tuple[int, int],
     swizzle: str,
-    batches: Batches | None,
+    batches: Batches | Sequence[Batches] | None,
     *,
     packed: bool = False,
     l2_promotion: str = "none",
 ) -> TiledMap:
-    """The tensormap of a matrix, or of many with the batch as third dimension; sizes in elements, innermost first.
+    """The tensormap of a matrix, or of many with batches as outer dimensions; sizes in elements, innermost first.
 
     `packed`: elements of 4 bits stay two in a byte in shared memory.
     """
     made, bits = TYPES[dtype], TYPES[dtype].bits
-    strides, third, depth = (leading * bits // 8,), (), ()
-    if batches is not None:
-        strides, third, depth = (*strides, batches.stride * bits // 8), (batches.count,), (1,)
+    outer = [batches] if isinstance(batches, Batches) else list(batches or ())
     return TensorMap.tiled(
         "16u4_align8b" if packed else made.tensormap,
         address,
-        dims=(*dims, *third),
-        strides=strides,
-        box=(*box, *depth),
+        dims=(*dims, *(each.count for each in outer)),
+        strides=[stride * bits // 8 for stride in (leading, *(each.stride for each in outer))],
+        box=(*box, *(1 for _ in outer)),
         swizzle=swizzle,
         l2_promotion=l2_promotion,
     )

@@ -23,7 +23,8 @@ class TileScheduler:
     `panel` > 0: tiles go along N `panel` at a time before the next row of tiles, so that those that run at the same
     time share more of A and B. `cluster` is CTAs along M and N. `batched`: the tiles of a batch come after those of the
     one before, in the third dimension of the grid or in one row of numbers. `split_k`: CTAs that share a tile, side by
-    side in the third dimension.
+    side in the third dimension. `extents`: the entry's parameters with M and N. `backward`: along M from the last tile
+    to the first.
     """
 
     kind: str
@@ -35,6 +36,8 @@ class TileScheduler:
     batched: bool = False
     order: str = "panels"
     split_k: int = 1
+    extents: tuple[str, str] = ("m", "n")
+    backward: bool = False
 
     def __post_init__(self) -> None:
         if self.kind in ("static", "stream") and self.slots < self.cluster_ctas:
