@@ -27,6 +27,14 @@ class JobError(ValueError):
     """A file that holds no job, or a job that makes no sense."""
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What an output must hold, and by how much each element may differ: two arrays of its shape."""
+
+    values: np.ndarray
+    allowed: np.ndarray
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """What a kernel is run with, and what must come out.
@@ -34,7 +42,8 @@ class Job:
     `outputs` gives shape and type of each. `arguments` are the entry's parameters in order: a text names an input or
     output, and anything else is passed as it is. For tensormaps it may be a function that makes them of the arrays by
     name, of which an output is an address. `reference` takes the inputs and gives all outputs. An element may be off by
-    `tolerance` times the largest magnitude of its output, and `reason` says why; 0: it must be equal.
+    `tolerance` times the largest magnitude of its output, and `reason` says why; 0: it must be equal. Where the
+    reference gives an output as `Expected`, each element has a tolerance of its own.
     """
 
     ptx: str
@@ -43,7 +52,7 @@ class Job:
     arguments: Sequence[Any] | Callable[[Mapping[str, Any]], Sequence[Any]]
     grid: Extent
     block: Extent
-    reference: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+    reference: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray | Expected]]
     cluster: Extent | None = None
     shared_bytes: int = 0
     tolerance: float = 0.0
@@ -82,18 +91,23 @@ class Job:
                     raise JobError(f"the reference gives no {name}; it gives {', '.join(expected)}")
                 data = guarded[name].numpy()
                 values = outputs[name] = data[_GUARD:-_GUARD].view(np.dtype(dtype)).reshape(shape)
-                wrong += self._compare(name, values, np.asarray(expected[name]))
+                wrong += self._compare(name, values, expected[name])
                 around = np.concatenate([data[:_GUARD], data[-_GUARD:]])
                 if changed := int(np.count_nonzero(around != _POISON)):
                     wrong.append(f"{changed} bytes beside {name} were overwritten")
-        compared = f"outputs compared with a tolerance of {self.tolerance:g} ({self.reason})"
+        tolerance = f"of {self.tolerance:g}" if self.tolerance or self.reason == "exact" else "of each element's own"
+        compared = f"outputs compared with a tolerance {tolerance} ({self.reason})"
         return JobResult(kernel, launch, wrong, outputs, placed, compared)
 
-    def _compare(self, name: str, values: np.ndarray, expected: np.ndarray) -> list[str]:
+    def _compare(self, name: str, values: np.ndarray, given: np.ndarray | Expected) -> list[str]:
+        expected = np.asarray(given.values if isinstance(given, Expected) else given)
         if expected.shape != values.shape:
             raise JobError(f"the reference gives {name} of shape {expected.shape}, not {values.shape}")
         exact, found = expected.astype(np.float64), values.astype(np.float64)
-        allowed = self.tolerance * float(np.abs(exact).max(initial=0.0))
+        if isinstance(given, Expected):
+            allowed = np.broadcast_to(given.allowed, exact.shape)
+        else:
+            allowed = np.full(exact.shape, self.tolerance * float(np.abs(exact).max(initial=0.0)))
         with np.errstate(invalid="ignore"):
             bad = ~((np.abs(found - exact) <= allowed) | (found == exact) | (np.isnan(found) & np.isnan(exact)))
         if not bad.any():
@@ -103,7 +117,7 @@ class Job:
         unwritten = sum(each.tobytes() == poison for each in values[bad])
         said = [
             f"{int(bad.sum())} of {bad.size} elements of {name} are wrong; the first: {name}{list(at)} is "
-            f"{found[at]:.6g}, expected {exact[at]:.6g} with a tolerance of {allowed:.3g}"
+            f"{found[at]:.6g}, expected {exact[at]:.6g} with a tolerance of {allowed[at]:.3g}"
         ]
         return [*said, f"the kernel stored nothing to {unwritten} of them"] if unwritten else said
 
