@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxgen.catalog import kernels
 from ptxgen.device import Finding, LaunchReport
-from ptxgen.gemm import find, kernels
+from ptxgen.gemm import find
 from tests.support.command_line import Cli, Outcome
 from tests.support.fake_device import FakeDevice, deadlock
 

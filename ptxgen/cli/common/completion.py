@@ -10,7 +10,7 @@ import typer
 
 def kernel_names(incomplete: str) -> list[tuple[str, str]]:
     """Kernels and the ids of their rungs that begin so, with what they are; ids only where something is given."""
-    from ptxgen.gemm import kernels
+    from ptxgen.catalog import kernels
 
     found = [(entry.name, entry.summary) for entry in kernels().values()]
     if incomplete:
@@ -29,7 +29,7 @@ def words(*known: str) -> Callable[[str], list[str]]:
 
 def settings(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """OPTION=VALUE of the kernel that the words before name: the options, and behind = their values."""
-    from ptxgen.gemm import find
+    from ptxgen.catalog import find
 
     options: dict[str, dict[str, Any]] = {}
     for word in (context.params.get("kernel"), *context.args):  # where the last option lacks its value, the latter

@@ -10,6 +10,8 @@ import typer
 from ptxgen.cli.common import completion
 
 if TYPE_CHECKING:
+    from ptxgen.attention import AttentionPlan
+    from ptxgen.catalog import Entry
     from ptxgen.gemm import GemmPlan, KernelEntry
 
 KernelName = Annotated[
@@ -88,9 +90,20 @@ DaskAddress = Annotated[
 
 
 def find_kernel(name: str) -> KernelEntry:
+    """The GEMM kernel of this name, rung id, or FOLDER#RUNG. Raises InputError for an unknown name."""
+    from ptxgen.cli.errors import InputError
+    from ptxgen.gemm import KernelEntry
+
+    found = find_any(name)
+    if not isinstance(found, KernelEntry):
+        raise InputError(f"{found.name} computes attention; this command takes GEMM kernels")
+    return found
+
+
+def find_any(name: str) -> Entry:
     """The kernel of this name, rung id, or FOLDER#RUNG. Raises InputError for an unknown name."""
+    from ptxgen.catalog import find, kernels
     from ptxgen.cli.errors import InputError, nearest
-    from ptxgen.gemm import find, kernels
 
     known = kernels()
     if "#" not in name and not any(name == each.name or name in each.rungs for each in known.values()):
@@ -101,11 +114,12 @@ def find_kernel(name: str) -> KernelEntry:
     return find(name)
 
 
-def require_option(entry: KernelEntry, kernel: str, name: str) -> None:
+def require_option(entry: Entry, kernel: str, name: str) -> None:
     """Raises InputError for an option that a kernel, as the command line names it, has not."""
     from ptxgen.cli.errors import InputError, nearest
 
-    if name not in (*entry.options, "tile"):
+    short = ("tile",) if "m_tile" in entry.options else ()
+    if name not in (*entry.options, *short):
         near = nearest(name, entry.options)
         raise InputError(f"{entry.name} has no option {name!r}{near} ('ptxgen kernels {kernel}' lists them)")
 
@@ -126,12 +140,19 @@ def make_plan(
     return entry.plan(**chosen) if size is None else entry.plan_for(*size, **chosen)
 
 
+def plan_any(kernel: str, settings: list[str], dtype: str | None, c_dtype: str | None) -> GemmPlan | AttentionPlan:
+    """The plan of a kernel of either kind with settings. Raises InputError and PlanError for what does not fit."""
+    entry = find_any(kernel)
+    return entry.plan(**parse_settings(entry, kernel, settings, dtype, c_dtype))
+
+
 def parse_settings(
-    entry: KernelEntry, kernel: str, settings: list[str], dtype: str | None, c_dtype: str | None
+    entry: Entry, kernel: str, settings: list[str], dtype: str | None, c_dtype: str | None
 ) -> dict[str, Any]:
     """Settings as options of a kernel, as the command line names it. Raises InputError and PlanError."""
     from ptxgen.cli.errors import InputError
-    from ptxgen.gemm import parse_options
+    from ptxgen.gemm import KernelEntry, parse_options
+    from ptxgen.options import parse
 
     given: dict[str, str] = {}
     for setting in settings:
@@ -143,4 +164,4 @@ def parse_settings(
     for name, value in (("dtype", dtype), ("c_dtype", c_dtype)):
         if value is not None:
             given[name] = value
-    return parse_options(given)
+    return parse_options(given) if isinstance(entry, KernelEntry) else parse(entry.config_type, given)

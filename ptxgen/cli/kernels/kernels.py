@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptxgen.cli.common import completion
-from ptxgen.cli.common.options import CDType, DType, KernelName, Settings, find_kernel, make_plan
+from ptxgen.cli.common.options import CDType, DType, KernelName, Settings, find_any, plan_any
 from ptxgen.cli.errors import InputError
 
 if TYPE_CHECKING:
-    from ptxgen.gemm import KernelEntry
+    from ptxgen.catalog import Entry
 
 
 #: Columns from which on the options are a table.
@@ -50,11 +50,11 @@ def kernels(
     from rich.markup import escape
     from rich.padding import Padding
 
+    from ptxgen.catalog import kernels as packaged
     from ptxgen.cli.common.terminal import grid, output, pairs
-    from ptxgen.gemm import kernels as packaged
     from ptxgen.gemm.ladder import LARGE
 
-    entries = list(packaged().values()) if kernel is None else [find_kernel(kernel)]
+    entries = list(packaged().values()) if kernel is None else [find_any(kernel)]
     if copy is not None:
         _copy(entries[0] if kernel is not None else None, copy)
         return
@@ -86,7 +86,8 @@ def kernels(
             if said:
                 rows.add_row(who, escape(said))
         out.print(Padding(rows, (0, 0, 1, 2)))
-        out.print("[bold]options[/], their defaults and values; tile=MxN is short for m_tile and n_tile")
+        short = "; tile=MxN is short for m_tile and n_tile" if "m_tile" in entry.options else ""
+        out.print(f"[bold]options[/], their defaults and values{short}")
         table = grid("cyan", "bold", "", "dim")
         for name, option in entry.described().items():
             default, values, help = _shown(option["default"]), _values(option), escape(option["help"])
@@ -110,7 +111,7 @@ set = {{ }}
 """
 
 
-def _copy(entry: KernelEntry | None, folder: str) -> None:
+def _copy(entry: Entry | None, folder: str) -> None:
     """Copy a kernel's template to a folder, with a ladder.toml that names it. Raises InputError; replaces no file."""
     from ptxgen.builder import KERNELS_FOLDER
     from ptxgen.cli.common.files import reason
@@ -131,7 +132,7 @@ def _copy(entry: KernelEntry | None, folder: str) -> None:
     print(f"{folder}: {', '.join(path.name for path in made)}; run it: ptxgen run {folder}#mine")
 
 
-def _described(entry: KernelEntry) -> dict[str, Any]:
+def _described(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "target": entry.target,
@@ -145,7 +146,7 @@ def _described(entry: KernelEntry) -> dict[str, Any]:
 
 
 def _shown(value: object) -> str:
-    from ptxgen.gemm.config import as_text
+    from ptxgen.options import as_text
 
     return "-" if value == "" else as_text(value)
 
@@ -173,7 +174,7 @@ def build(
     if kernel.endswith(".py"):
         _build_file(kernel, output, given=[*settings, *filter(None, (dtype, c_dtype))])
         return
-    plan = make_plan(kernel, settings, dtype, c_dtype)
+    plan = plan_any(kernel, settings, dtype, c_dtype)
     data = plan.text.encode()
     if output is None:
         sys.stdout.write(plan.text)

@@ -11,6 +11,16 @@ import typer
 from ptxgen.cli.common.formats import AsJson, Formats, Output
 from ptxgen.cli.common.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
 from ptxgen.cli.errors import OK, InputError
+from ptxgen.cli.launch.attention import (
+    AttentionWords,
+    Causal,
+    Heads,
+    HeadSize,
+    Keys,
+    KvHeads,
+    LayoutName,
+    Queries,
+)
 from ptxgen.cli.launch.words import (
     Arguments,
     BlockExtent,
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
 
     from ptxgen.audit import Audit, Fate, Subject, Verdict
     from ptxgen.audit.cost import Cost
+    from ptxgen.cli.launch.attention import AttentionRun
     from ptxgen.cli.launch.jobs import JobRun
     from ptxgen.cli.launch.plain import PlainResult, PlainRun
     from ptxgen.device import Device
@@ -48,6 +59,13 @@ def audit(
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
+    queries: Queries = None,
+    keys: Keys = None,
+    heads: Heads = None,
+    kv_heads: KvHeads = None,
+    head_size: HeadSize = None,
+    causal: Causal = False,
+    layout: LayoutName = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the inputs.")] = 0,
     seconds: Annotated[
         float | None,
@@ -84,7 +102,8 @@ def audit(
         raise InputError(f"--time must be more than 0 seconds, not {seconds:g}")
     require_workers(jobs, dask)
     words = LaunchWords(arguments, [], grid, block, cluster, shared_bytes, entry)
-    subject = _subject(kernel, (m, n, k), settings, dtype, c_dtype, seed, words)
+    attention = AttentionWords(queries, keys, heads, kv_heads, head_size, causal, layout)
+    subject = _subject(kernel, (m, n, k), settings, dtype, c_dtype, seed, words, attention)
     with steps() as progress:
         made = judge_all(subject, seconds=seconds, jobs=jobs, dask=dask, progress=progress.begin)
     costs = _costs(subject)
@@ -104,8 +123,10 @@ def _subject(
     c_dtype: str | None,
     seed: int,
     words: LaunchWords,
+    attention: AttentionWords,
 ) -> Subject:
     """What to audit. Raises InputError, JobError, PlanError."""
+    from ptxgen.cli.launch.attention import AttentionRun
     from ptxgen.cli.launch.jobs import JobRun
     from ptxgen.cli.launch.plain import PlainRun
     from ptxgen.gemm.job import GemmJob
@@ -117,6 +138,9 @@ def _subject(
         assert isinstance(found, PlainRun)
         return AuditedFile(found)
     words.refuse(kernel)
+    problem = attention.problem(kernel, settings, dtype, c_dtype)
+    if problem is not None:
+        return AuditedJob(AttentionRun(kernel, problem, seed))
     plan = make_plan(kernel, settings, dtype, c_dtype, size)
     return AuditedGemm(GemmJob(plan, *size, seed), plan.text)
 
@@ -142,9 +166,9 @@ class AuditedGemm:
 
 @dataclass(frozen=True)
 class AuditedJob:
-    """The job of a Python file."""
+    """The job of a Python file, or of an attention kernel."""
 
-    file: JobRun
+    file: JobRun | AttentionRun
 
     @property
     def target(self) -> str:

@@ -14,6 +14,7 @@ from ptxgen.cli.errors import OK, WRONG, InputError
 from ptxgen.cli.launch import devices
 
 if TYPE_CHECKING:
+    from ptxgen.attention import AttentionPlan
     from ptxgen.cli.launch.inspect import Inspection
     from ptxgen.cli.launch.jobs import Options
     from ptxgen.cli.launch.report import RunReport
@@ -80,7 +81,7 @@ class GemmRequest:
                 raise InputError(f"--{name} is for a kernel that takes it: add --set {needed}")
         return GemmJob(plan, self.m, self.n, self.k, seed, dict(self.more), self.whole_range)
 
-    def text(self, plan: GemmPlan) -> str:
+    def text(self, plan: GemmPlan | AttentionPlan) -> str:
         """The PTX to run: the plan's, or the edited one. Raises InputError for a file that is no PTX."""
         from ptxgen.cli.common.files import parse_ptx, read_ptx
 

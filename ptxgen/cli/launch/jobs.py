@@ -12,7 +12,7 @@ from ptxgen.cli.common.formats import Output
 from ptxgen.cli.errors import OK, WRONG, IllegalPtxError, InputError, nearest
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.devices import Schedule
-from ptxgen.cli.launch.plain import PlainResult
+from ptxgen.cli.launch.plain import PlainResult, Unplanned
 from ptxgen.cli.launch.values import ArrayValue, describe, parse_values, require_savable, save
 from ptxgen.job import Job, JobResult, load_job
 
@@ -78,11 +78,25 @@ class Runnable(Protocol):
         """The array that the number of a parameter stands for, or the name itself."""
         ...
 
+    @property
+    def roles(self) -> Mapping[int, str]:
+        """The roles of warps, by number, where they are known."""
+        ...
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What to print of the plan, where there is one: label and words."""
+        ...
+
+    def details(self) -> dict[str, Any]:
+        """The plan, as JSON takes it."""
+        ...
+
     def run(self, device: Device) -> JobResult | PlainResult: ...
 
 
 @dataclass(frozen=True)
-class JobRun:
+class JobRun(Unplanned):
     """The job of a Python file, with other inputs where `given` has the words of `--arg`."""
 
     path: str
@@ -168,7 +182,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
             options.device, given.path, given.target, schedule, options.seed, advice=options.advice,
             accept=options.accept, timeout=options.timeout, explore=options.explore,
         )  # fmt: skip
-        inspection.observe(made, {})
+        inspection.observe(made, given.roles)
         result = given.run(made)
     for name, path in options.outputs.items():
         if name in result.outputs:
@@ -248,6 +262,7 @@ def _json(
         for name, values in result.outputs.items()
     }
     return {
+        **given.details(),
         "job": given.path,
         "ok": result.ok,
         "status": result.status,
@@ -276,6 +291,8 @@ def _print(
     from ptxgen.cli.launch.report import correct
 
     files = options.outputs
+    for label, words in given.facts:
+        print(f"{label:<10} {words}")
     print(result.summary(consequences=options.verbose))
     print(f"ptxas: {f'{cubin.registers} registers' if cubin else 'not installed'}; {result.compared}")
     if found:

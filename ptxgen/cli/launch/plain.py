@@ -46,8 +46,23 @@ class PlainResult:
         return self.launch.summary(consequences=consequences)
 
 
+class Unplanned:
+    """A file without a plan of ours."""
+
+    @property
+    def roles(self) -> Mapping[int, str]:
+        return {}
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        return []
+
+    def details(self) -> dict[str, Any]:
+        return {}
+
+
 @dataclass(frozen=True, kw_only=True)
-class PlainRun:
+class PlainRun(Unplanned):
     """A kernel and what it is launched with, as the command line says it; `path` is for messages.
 
     `given` are the words of `--arg`, whose random numbers have the seed `seed`. Raises InputError.

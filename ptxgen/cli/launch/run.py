@@ -20,6 +20,17 @@ from ptxgen.cli.common.options import (
 )
 from ptxgen.cli.errors import InputError, choose
 from ptxgen.cli.launch import devices
+from ptxgen.cli.launch.attention import (
+    AttentionRun,
+    AttentionWords,
+    Causal,
+    Heads,
+    HeadSize,
+    Keys,
+    KvHeads,
+    LayoutName,
+    Queries,
+)
 from ptxgen.cli.launch.inspect import SHOWN, Inspection
 from ptxgen.cli.launch.words import (
     Arguments,
@@ -34,7 +45,13 @@ from ptxgen.cli.launch.words import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ptxgen.device.report import Severity
+
+
+#: Default of M, N and K.
+_SIZE = 512
 
 
 def register(app: typer.Typer) -> None:
@@ -51,9 +68,9 @@ _GPU = "A GPU"
 
 def run(
     kernel: KernelName = "",
-    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
-    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
-    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
+    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = _SIZE,
+    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = _SIZE,
+    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = _SIZE,
     batches: Annotated[
         int, typer.Option("--batches", help="GEMMs in the batch, with batched=true.", rich_help_panel=_PROBLEM)
     ] = 1,
@@ -84,6 +101,13 @@ def run(
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
+    queries: Queries = None,
+    keys: Keys = None,
+    heads: Heads = None,
+    kv_heads: KvHeads = None,
+    head_size: HeadSize = None,
+    causal: Causal = False,
+    layout: LayoutName = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the inputs and the random schedule.")] = 0,
     whole_range: Annotated[
         bool,
@@ -300,6 +324,7 @@ def run(
     )
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
     more = {name: value for name, value in sizes.items() if value is not None}
+    attention = AttentionWords(queries, keys, heads, kv_heads, head_size, causal, layout)
     wanted = gemm.GemmRequest(kernel, m, n, k, tuple(settings), dtype, c_dtype, more, whole_range, ptx)
     if not kernel:
         wanted = wanted.fastest()
@@ -319,11 +344,29 @@ def run(
         if named is None:
             if whole_range:
                 raise InputError(f"--whole-range is for shipped kernels: {kernel} has inputs of its own")
+            attention.refuse(kernel)
             options = replace(options, outputs=parse_outputs(outputs))
             return run_file(own_launch.runnable(kernel, seed, text), options, inspection)
         wanted = replace(wanted, kernel=named[0], settings=(*named[1], *settings), ptx=kernel, edited=text)
+    problem = attention.problem(wanted.kernel, list(wanted.settings), dtype, c_dtype, batches)
+    if problem is not None:
+        _require_attention(wanted.kernel, (m, n, k), more, whole_range=whole_range)
+        own_launch.refuse_launch(wanted.kernel)
+        text = None if wanted.ptx is None else wanted.text(problem.plan)
+        options = replace(options, outputs=parse_outputs(outputs))
+        return run_file(AttentionRun(wanted.kernel, problem, seed, text, wanted.ptx), options, inspection)
     own_launch.refuse(wanted.kernel)
     return gemm.run_gemm(wanted, options, inspection)
+
+
+def _require_attention(
+    kernel: str, sizes: tuple[int, int, int], more: Mapping[str, float], *, whole_range: bool
+) -> None:
+    """Raises InputError for options that describe a GEMM."""
+    given = [f"--{name}" for name, value in zip("mnk", sizes, strict=True) if value != _SIZE]
+    given += [f"--{name}" for name in more if name != "batches"] + ["--whole-range"] * whole_range
+    if given:
+        raise InputError(f"{given[0]} is for GEMM kernels; {kernel} takes --queries, --keys and --heads")
 
 
 def _require_possible(

@@ -14,6 +14,16 @@ import typer
 from ptxgen.cli.common import completion
 from ptxgen.cli.common.options import CDType, DType, Settings, make_plan
 from ptxgen.cli.errors import OK, InputError, choose
+from ptxgen.cli.launch.attention import (
+    AttentionWords,
+    Causal,
+    Heads,
+    HeadSize,
+    Keys,
+    KvHeads,
+    LayoutName,
+    Queries,
+)
 from ptxgen.cli.launch.words import (
     Arguments,
     BlockExtent,
@@ -56,6 +66,16 @@ def time(
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
+    queries: Queries = None,
+    keys: Keys = None,
+    heads: Heads = None,
+    kv_heads: KvHeads = None,
+    batches: Annotated[
+        int, typer.Option("--batches", help="Batches of an attention.", rich_help_panel="The problem (attention)")
+    ] = 1,
+    head_size: HeadSize = None,
+    causal: Causal = False,
+    layout: LayoutName = None,
     machine: Annotated[
         str | None,
         typer.Option(
@@ -111,7 +131,11 @@ def time(
             if len(kernels) > 1:
                 raise InputError("--trace and --html show one kernel")
     words = LaunchWords(arguments, [], grid, block, cluster, shared_bytes, entry)
-    found = [_predict(each, (m, n, k), settings, dtype, c_dtype, machine, warmth, clock, words) for each in kernels]
+    attention = AttentionWords(queries, keys, heads, kv_heads, head_size, causal, layout)
+    found = [
+        _predict(each, (m, n, k), settings, dtype, c_dtype, machine, warmth, clock, words, attention, batches)
+        for each in kernels
+    ]
     if trace is not None:
         from ptxgen.timing.trace import trace_of
 
@@ -144,6 +168,8 @@ def _predict(
     l2: Literal["warm", "cold"],
     clock: float | None,
     words: LaunchWords,
+    attention: AttentionWords,
+    batches: int,
 ) -> Prediction:
     """Raises InputError, PlanError, TimingError, and what running a file does."""
     from ptxgen.cli.common.files import is_file
@@ -165,6 +191,11 @@ def _predict(
     if match is None:
         raise InputError(f"there is no kernel {word!r}; options of its own are written NAME[option=value,...]")
     own = [each.strip() for each in (match[2] or "").split(",") if each.strip()]
+    of_attention = attention.problem(match[1], [*settings, *own], dtype, c_dtype, batches)
+    if of_attention is not None:
+        from ptxgen.attention.timed import predict_attention
+
+        return predict_attention(of_attention, _machine(machine, of_attention.plan.target), l2=l2, clock=clock)
     plan = make_plan(match[1], [*settings, *own], dtype, c_dtype, problem)
     from ptxgen.gemm.timed import predict_gemm
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -123,6 +123,10 @@ class LaunchWords:
             values = value if isinstance(value, list) else [] if value is None else [value]
             given += [word for each in values for word in (name, str(each))]
         return given
+
+    def refuse_launch(self, kernel: str) -> None:
+        """Raises InputError if any but `--out` is given, for a kernel whose plan says all of it."""
+        replace(self, outputs=[]).refuse(kernel)
 
     def refuse(self, kernel: str) -> None:
         """Raises InputError if any is given, for a kernel whose plan says all of it."""

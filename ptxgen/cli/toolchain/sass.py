@@ -320,14 +320,14 @@ class Shipped:
 
     def value(self, option: str) -> object:
         """The value of an option: the default where it is not given."""
-        from ptxgen.gemm import find
+        from ptxgen.catalog import find
 
         described = find(self.name).described()
         return self.options.get(option, described[option]["default"] if option in described else None)
 
     def text(self) -> str:
         """Its PTX. Raises PlanError for options that it does not take."""
-        from ptxgen.gemm import find
+        from ptxgen.catalog import find
 
         return find(self.name).plan(**self.options).text
 
@@ -373,7 +373,9 @@ def _given(word: str, target: str | None) -> Given:
             raise InputError(f"{word} cannot be read: {error.strerror}") from None
     if path.is_dir():
         raise InputError(f"{word} is a folder; it must be a file or a shipped kernel")
-    from ptxgen.gemm import kernels, parse_options
+    from ptxgen.catalog import find, kernels
+    from ptxgen.gemm import KernelEntry, parse_options
+    from ptxgen.options import parse
 
     match = _NAMED.match(word)
     name = match[1] if match else word
@@ -386,5 +388,7 @@ def _given(word: str, target: str | None) -> Given:
         if not equals:
             raise InputError(f"{word}: options are written option=value, not {item!r}")
         options[option.strip()] = value.strip()
-    shipped = Shipped(word, name, parse_options(options))
+    entry = find(name)
+    parsed = parse_options(options) if isinstance(entry, KernelEntry) else parse(entry.config_type, options)
+    shipped = Shipped(word, name, parsed)
     return Given(word, shipped.text().encode(), shipped)
