@@ -117,8 +117,9 @@ def find_any(name: str) -> Entry:
 def require_option(entry: Entry, kernel: str, name: str) -> None:
     """Raises InputError for an option that a kernel, as the command line names it, has not."""
     from ptxgen.cli.errors import InputError, nearest
+    from ptxgen.gemm import KernelEntry
 
-    short = ("tile",) if "m_tile" in entry.options else ()
+    short = ("tile",) if isinstance(entry, KernelEntry) else ()
     if name not in (*entry.options, *short):
         near = nearest(name, entry.options)
         raise InputError(f"{entry.name} has no option {name!r}{near} ('ptxgen kernels {kernel}' lists them)")
