@@ -22,6 +22,7 @@ _SUMS = ("own", "ring")
 _STORE_CACHES = ("", "no_allocate")
 _KINDS = ("", *SCALED_KINDS)
 _SCALES = ("", "ue8m0", "ue4m3")
+_GROUPED = ("none", "contiguous", "masked")
 _HINTS = ("", "evict_first", "evict_last")
 _BLOCK_SCALES = ("none", "1d2d", "2d1d")
 _ACTIVATIONS = ("none", "relu", "gelu", "silu")
@@ -77,6 +78,12 @@ class GemmConfig:
     bias: str = option("", "type of a bias along N", choices=("", *OUTPUTS))
     activation: str = option("none", "activation; gelu is its tanh form", choices=_ACTIVATIONS)
     batched: bool = option(False, "batched GEMM: one problem per batch", choices=(False, True))
+    grouped: str = option(
+        "none",
+        "contiguous: each row of A names the matrix of B that it is multiplied by, the same for all rows of a tile; "
+        "masked: each batch has rows of its own number, and tiles behind them are skipped",
+        choices=_GROUPED,
+    )
     scheduler: str = option(
         "grid",
         "grid: one tile per CTA; static: persistent; stream: persistent, equal shares of K blocks (stream-K); clc: "

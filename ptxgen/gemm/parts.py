@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.block_scales import BLOCK, BlockScales
 from ptxgen.gemm.combination import LinearCombination
-from ptxgen.gemm.config import GemmConfig
+from ptxgen.gemm.config import GemmConfig, as_text
 from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Load, Operand
@@ -62,6 +62,26 @@ def require_splits(config: GemmConfig, hopper_roles: bool) -> None:
         raise PlanError(f"a cluster has at most 8 CTAs, but {m}×{n} of split_k={parts} has {m * n * parts}")
 
 
+def require_groups(config: GemmConfig, roles: bool) -> None:
+    """Raises PlanError where B has a matrix for each group of rows and the rest of the config does not allow it.
+
+    `roles`: the kernel has warps or warpgroups for roles.
+    """
+    if config.grouped == "none":
+        return
+    if not roles or config.kind:
+        raise PlanError(f"grouped={config.grouped} takes a kernel with roles and without scales in blocks")
+    masked = config.grouped == "masked"
+    needed: dict[str, object] = {"batched": masked, "scales": "none", "split_k": 1}
+    if masked:
+        needed |= {"consumers": "cooperative", "lag": 0}
+    others = [f"{name}={as_text(getattr(config, name))}" for name in needed if getattr(config, name) != needed[name]]
+    others += ["scheduler=stream"] * (config.scheduler == "stream")
+    if others:
+        takes = ", ".join(f"{name}={as_text(value)}" for name, value in needed.items())
+        raise PlanError(f"grouped={config.grouped} takes {takes} and whole tiles; this kernel has {', '.join(others)}")
+
+
 # Operands.
 
 
@@ -97,8 +117,9 @@ def operands(
     packed = scaled is not None and scaled[0].kind != "mxf8f6f4"
 
     def operand(name: str, dtype: str, major: str, rows: int, peers: int, hint: str) -> Operand:
+        batched = config.batched or (name == "b" and config.grouped == "contiguous")
         return Operand(
-            name, dtype, major, rows // group, config.swizzle, wgmma, peers, load, config.batched,
+            name, dtype, major, rows // group, config.swizzle, wgmma, peers, load, batched,
             config.k_tile_bytes, packed=packed, hint=hint,
         )  # fmt: skip
 
@@ -231,7 +252,7 @@ def scheduler(config: GemmConfig, rows: int) -> TileScheduler:
     """Which tile of `rows` rows a CTA computes, and which next."""
     return TileScheduler(
         config.scheduler, rows, config.n_tile, (config.cluster_m, config.cluster_n), config.panel, config.slots,
-        config.batched, config.order, config.split_k,
+        config.batched, config.order, config.split_k, config.grouped,
     )  # fmt: skip
 
 

@@ -72,6 +72,7 @@ class GemmPlan:
         wgmma, specialized = target == "sm_90a", design == "specialized"
         parts.require_cluster(config)
         parts.require_splits(config, wgmma and specialized)
+        parts.require_groups(config, specialized)
         # The order in which data flows: operands, accumulator, epilogue. Rings and shared memory follow from them.
         a, b = parts.operands(config, scaled, wgmma, by_tma=design != "copies")
         scales = parts.scale_operands(config, scaled, a)
@@ -182,6 +183,7 @@ class GemmPlan:
         made += [(long, "bias")] * bool(combination.bias)
         made += [(scalar, "alpha")] * combination.alpha + [(scalar, "beta")] * bool(combination.source)
         made += [(long, "order")] * self.scheduler.hilbert
+        made += [(long, "groups")] * (self.scheduler.grouped != "none")
         made += [(long, "workspace")] * self.scheduler.splits
         return [*made, (word, "m"), (word, "n"), (word, "k"), *[(word, "batches")] * batched]
 

@@ -32,8 +32,8 @@ class GemmProblem:
     """A plan and a problem. Sizes in elements; a leading dimension of 0 means that there is no gap between lines.
 
     A is M×K, B N×K, C and the source M×N; a line is a row, or a column where an operand is MN-major. The matrices of a
-    batch follow those of the one before without a gap. `alpha` and `beta` count where the kernel takes them.
-    Raises PlanError.
+    batch, or of B for the groups of rows of A, follow those of the one before without a gap. `alpha` and `beta` count
+    where the kernel takes them. Raises PlanError.
     """
 
     plan: GemmPlan
@@ -45,17 +45,21 @@ class GemmProblem:
     ldc: int = 0
     ldsource: int = 0
     batches: int = 1
+    groups: int = 1
     alpha: float = 1
     beta: float = 1
 
     def __post_init__(self) -> None:
-        for name, value in (("M", self.m), ("N", self.n), ("K", self.k), ("the number of batches", self.batches)):
+        counts = (("the number of batches", self.batches), ("the number of groups", self.groups))
+        for name, value in (("M", self.m), ("N", self.n), ("K", self.k), *counts):
             if not isinstance(value, Integral):
                 raise PlanError(f"{name} must be a whole number, not {value!r}")
             if not 1 <= value < 2**31:
                 raise PlanError(f"{name} must be 1 to {2**31 - 1}, not {value}")
         if self.batches > 1 and not self.plan.config.batched:
             raise PlanError(f"{self.batches} batches take a kernel with batched=true; this one multiplies once")
+        if self.groups > 1 and not self.grouped:
+            raise PlanError(f"{self.groups} groups take a kernel with grouped=contiguous; this one has one matrix B")
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not abs(value) <= _LARGEST_SCALAR:  # NaN neither
                 raise PlanError(f"{name} must be a finite number of fp32, not {value:g}")
@@ -68,12 +72,28 @@ class GemmProblem:
         _ = self.grid
 
     @property
+    def grouped(self) -> bool:
+        """Whether B has a matrix for each group of rows of A."""
+        return self.plan.config.grouped == "contiguous"
+
+    @property
+    def group_table(self) -> int:
+        """Elements of the table of groups that the kernel takes: one for each row of A, or for each batch; 0: none."""
+        return {"none": 0, "contiguous": self.m, "masked": self.batches}[self.plan.config.grouped]
+
+    def matrices_of(self, name: Matrix) -> int:
+        """How many matrices an operand is: batches, or B's groups."""
+        return self.groups if name == "b" and self.grouped else self.batches
+
+    @property
     def sizes(self) -> dict[str, float]:
         """M, N and K, and batches, alpha and beta where the kernel takes them, by their names."""
         made: dict[str, float] = {"M": self.m, "N": self.n, "K": self.k}
         combination = self.plan.epilogue.combination
         if self.plan.config.batched:
             made["batches"] = self.batches
+        if self.grouped:
+            made["groups"] = self.groups
         if combination.alpha:
             made["alpha"] = self.alpha
         return {**made, "beta": self.beta} if combination.source else made
@@ -164,7 +184,8 @@ class GemmProblem:
 
     def tensormap(self, which: Matrix, address: Any) -> TiledMap:
         """The tensormap of a matrix at an address (or device array)."""
-        batches = Batches(self.batches, self.stride(which)) if self.plan.config.batched else None
+        several = self.plan.config.batched or (which == "b" and self.grouped)
+        batches = Batches(self.matrices_of(which), self.stride(which)) if several else None
         if which == "c":
             return self.plan.epilogue.tensormap(address, self.m, self.n, self.leading("c"), batches)
         rows = self.m if which == "a" else self.n
@@ -201,11 +222,14 @@ class GemmProblem:
         scales: tuple[Any, ...] = (),
         c_scales: Any = None,
         workspace: Any = None,
+        groups: Any = None,
     ) -> list[Any]:
         """The launch arguments in the order of the entry's parameters; each array a device array or an address.
 
         `scales` of A and B in blocks (`ptxgen.gemm.scales.pack`), or of fp32 (`ptxgen.gemm.block_scales`), where the
-        kernel takes them; `c_scales` is room for those of C. Raises PlanError for arrays of another size or type.
+        kernel takes them; `c_scales` is room for those of C. `groups`: s32, the number of the matrix of B for each row
+        of A, the same for all of `plan.scheduler.group_rows` rows; where it is negative, the product is 0. With masked
+        groups: how many rows of each batch count. Raises PlanError for arrays of another size or type.
         """
         block_scales = self.plan.block_scales
         if len(scales) != (len(self.plan.scales) if block_scales is None else 2):
@@ -219,14 +243,16 @@ class GemmProblem:
             ("table of tiles", order, self.plan.scheduler.hilbert),
             ("place for the scales of C", c_scales, self.plan.epilogue.quantizes),
             ("workspace", workspace, self.plan.scheduler.splits),
+            ("table of groups", groups, self.group_table),
         ):
             if (array is None) == bool(there):
                 words = f"a {name}, but none is given" if there else f"no {name}, but one is given"
                 raise PlanError(f"the kernel takes {words}")
         made: list[Any] = []
         for name in self.matrices:
-            (lines, line), leading, count = self.extents(name), self.leading(name), self.batches
-            shown = f"{title(name)} is {f'{count}×' if batched else ''}{lines}×{line}"
+            (lines, line), leading, count = self.extents(name), self.leading(name), self.matrices_of(name)
+            several = batched or (name == "b" and self.grouped)
+            shown = f"{title(name)} is {f'{count}×' if several else ''}{lines}×{line}"
             least = (count * lines - 1) * leading + line
             self._require_array(given[name], shown, self.dtype(name), (least, count * lines * leading))
             if name in self.tensormaps:
@@ -249,6 +275,9 @@ class GemmProblem:
         if self.tile_order is not None:
             self._require_array(order, f"the table of tiles is {self.tile_order.size}", "u32", (self.tile_order.size,))
             made.append(order)
+        if self.group_table:
+            self._require_array(groups, f"the table of groups is {self.group_table}", "s32", (self.group_table,))
+            made.append(groups)
         if self.workspace_words:
             self._require_array(workspace, f"the workspace is {self.workspace_words}", "u32", (self.workspace_words,))
             made.append(workspace)

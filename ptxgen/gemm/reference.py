@@ -36,15 +36,36 @@ class Reference:
 
     @cached_property
     def inputs(self) -> tuple[np.ndarray, np.ndarray]:
-        """A (M×K) and B (N×K), of all batches where there are: standard normal, rounded to their types.
+        """A (M×K) and B (N×K), of all batches or groups where there are: standard normal, rounded to their types.
 
         Integers are over their whole range.
         """
         problem, random = self.problem, np.random.default_rng(self.seed)
         batches = (problem.batches,) if problem.plan.config.batched else ()
+        groups = (problem.groups,) if problem.grouped else batches
         return _random(random, (*batches, problem.m, problem.k), problem.dtype("a")), _random(
-            random, (*batches, problem.n, problem.k), problem.dtype("b")
+            random, (*groups, problem.n, problem.k), problem.dtype("b")
         )
+
+    @cached_property
+    def groups(self) -> npt.NDArray[np.int32] | None:
+        """The matrix of B for each row of A, -1 for none, or how many rows of each batch count; None without groups.
+
+        Groups in random order, as many rows each as the kernel requires or multiples, some of them none; of batches one
+        has no rows and one all of them.
+        """
+        problem, random = self.problem, np.random.default_rng([self.seed, 3])
+        rows = problem.plan.scheduler.group_rows
+        if problem.plan.scheduler.masked:
+            counts = random.integers(1, problem.m, problem.batches, np.int32, endpoint=True)
+            counts[:2] = [0, problem.m][: problem.batches]
+            return random.permutation(counts)
+        if not problem.grouped:
+            return None
+        blocks = random.integers(0, problem.groups, -(-problem.m // rows), np.int32)
+        if len(blocks) > 2:
+            blocks[random.integers(len(blocks))] = -1
+        return np.repeat(blocks, rows)[: problem.m]
 
     @cached_property
     def source(self) -> np.ndarray | None:
@@ -59,6 +80,13 @@ class Reference:
         dtype, random = self._combination.bias, np.random.default_rng([self.seed, 2])
         return _random(random, (self.problem.n,), dtype) if dtype else None
 
+    def stored_rows(self, batch: int) -> int:
+        """Rows of C that the kernel stores, of those of a batch: tiles behind those that count are skipped."""
+        scheduler, m = self.problem.plan.scheduler, self.problem.m
+        if self.groups is None or not scheduler.masked:
+            return m
+        return min(-(-int(self.groups[batch]) // scheduler.group_rows) * scheduler.group_rows, m)
+
     @property
     def scales(self) -> tuple[np.ndarray, ...]:
         """The scales of A and B as memory has them; empty where the kernel takes none."""
@@ -70,7 +98,7 @@ class Reference:
 
     def shape(self, which: Matrix) -> tuple[int, int]:
         """The shape of `lines`."""
-        return self.problem.batches * self.problem.extents(which)[0], self.problem.leading(which)
+        return self.problem.matrices_of(which) * self.problem.extents(which)[0], self.problem.leading(which)
 
     def lines(self, which: Matrix) -> np.ndarray:
         """A matrix as it lies in memory: lines with their gaps, shape [batches · lines, leading dimension]."""
@@ -88,8 +116,23 @@ class Reference:
         self, rows: slice, columns: slice, batch: int = 0
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """What rows and columns of C must hold, and what each element may be off by."""
-        a, b = (each[batch] if each.ndim == 3 else each for each in self.inputs)
-        a, b = a[rows].astype(np.float64), b[columns].astype(np.float64)
+        a, b = self.inputs
+        if self.groups is None or not self.problem.grouped:
+            a, b = (each[batch] if each.ndim == 3 else each for each in (a, b))
+            expected, accumulation = self._product(a[rows], b[columns])
+        else:
+            groups = self.groups[rows]
+            expected, accumulation = (np.zeros((len(groups), len(b[0, columns]))) for _ in range(2))
+            for group in np.unique(groups[groups >= 0]):
+                here = groups == group
+                expected[here], accumulation[here] = self._product(a[rows][here], b[group, columns])
+        if not self._combination.present:
+            return self.rounded(expected, accumulation)
+        return self._combined(expected, accumulation, rows, columns, batch)
+
+    def _product(self, a: np.ndarray, b: np.ndarray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """A·Bᵀ of some rows of each, and what its sums may be off by."""
+        a, b = a.astype(np.float64), b.astype(np.float64)
         expected = a @ b.T
         if self._combination.converts:
             accumulation = 2.0**-24 * np.abs(expected)
@@ -97,9 +140,7 @@ class Reference:
             accumulation = self.problem.k * 2.0**-23 * (np.abs(a) @ np.abs(b).T)
         if self._cut_block:
             accumulation = accumulation + _cut_sums(a, b, self._cut_block)
-        if not self._combination.present:
-            return self.rounded(expected, accumulation)
-        return self._combined(expected, accumulation, rows, columns, batch)
+        return expected, accumulation
 
     @property
     def _cut_block(self) -> int:

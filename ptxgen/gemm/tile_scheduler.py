@@ -25,6 +25,10 @@ class TileScheduler:
     one before, in the third dimension of the grid or in one row of numbers. `split_k`: CTAs that share a tile, side by
     side in the third dimension. `extents`: the entry's parameters with M and N. `backward`: along M from the last tile
     to the first.
+
+    `grouped`, as mixtures of experts need it: with contiguous B has a matrix for each group of rows of A, and a table
+    in global memory names that of each row; with masked the table has how many rows of each batch count, and tiles that
+    begin behind them are skipped.
     """
 
     kind: str
@@ -36,6 +40,7 @@ class TileScheduler:
     batched: bool = False
     order: str = "panels"
     split_k: int = 1
+    grouped: str = "none"
     extents: tuple[str, str] = ("m", "n")
     backward: bool = False
 
@@ -55,6 +60,15 @@ class TileScheduler:
     def cluster_size(self) -> int:
         """CTAs of a cluster, those that share a tile included."""
         return self.cluster_ctas * self.split_k
+
+    @property
+    def masked(self) -> bool:
+        return self.grouped == "masked"
+
+    @property
+    def group_rows(self) -> int:
+        """Rows of A that must be of one group, or are skipped together: those of a cluster's tiles."""
+        return self.rows * self.cluster[0]
 
     @property
     def row_mask(self) -> int:
@@ -123,6 +137,8 @@ class TileScheduler:
         else:
             words += f", panels of {self.panel} tiles along N" if self.panel else ", along M"
         words += ", batch after batch" if self.batched else ""
+        words += f", groups of {self.group_rows} rows or multiples" if self.grouped == "contiguous" else ""
+        words += ", tiles behind the rows of a batch skipped" if self.masked else ""
         if self.cluster_ctas > 1:
             words += f", clusters of {self.cluster[0]}×{self.cluster[1]} CTAs"
         if self.split_k > 1:

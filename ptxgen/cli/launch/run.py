@@ -74,6 +74,9 @@ def run(
     batches: Annotated[
         int, typer.Option("--batches", help="GEMMs in the batch, with batched=true.", rich_help_panel=_PROBLEM)
     ] = 1,
+    groups: Annotated[
+        int, typer.Option("--groups", help="Matrices B, with grouped=contiguous.", rich_help_panel=_PROBLEM)
+    ] = 1,
     alpha: Annotated[
         float | None,
         typer.Option(
@@ -322,7 +325,7 @@ def run(
     options = Options(
         seed, chosen, device, advice, accepted, schedules, jobs, dask, written, {}, timeout, verbose, explore, severity
     )
-    sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
+    sizes = {"batches": batches, "groups": groups, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
     more = {name: value for name, value in sizes.items() if value is not None}
     attention = AttentionWords(queries, keys, heads, kv_heads, head_size, causal, layout)
     wanted = gemm.GemmRequest(kernel, m, n, k, tuple(settings), dtype, c_dtype, more, whole_range, ptx)
