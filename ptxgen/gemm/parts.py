@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.block_scales import BLOCK, BlockScales
 from ptxgen.gemm.combination import LinearCombination
-from ptxgen.gemm.config import GemmConfig, as_text
+from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Load, Operand
@@ -16,6 +16,7 @@ from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.shared_map import Wanted
 from ptxgen.gemm.tile_scheduler import TileScheduler
 from ptxgen.gemm.types import QUANTIZED_OUTPUTS, TYPES
+from ptxgen.options import as_text
 
 #: A 16-byte response of cluster launch control.
 RESPONSE_BYTES = 16

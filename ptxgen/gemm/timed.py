@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxgen.device import DeviceArray, Kernel
 from ptxgen.emulator import Emulator
@@ -64,7 +65,7 @@ def _arguments(problem: GemmProblem, emulator: Emulator) -> list[Any]:
 
     def array(name: Matrix) -> DeviceArray:
         lines, _ = problem.extents(name)
-        count = problem.batches * lines * problem.leading(name)
+        count = problem.matrices_of(name) * lines * problem.leading(name)
         return emulator.empty((count,), TYPES[problem.dtype(name)].numpy)
 
     a, b, c = array("a"), array("b"), array("c")
@@ -87,7 +88,17 @@ def _arguments(problem: GemmProblem, emulator: Emulator) -> list[Any]:
     if plan.epilogue.quantizes:
         size = packed_bytes(problem.m, problem.n, plan.epilogue.scaled_type)
         c_scales = emulator.array(np.zeros(size, np.uint8))
-    return problem.arguments(a, b, c, source, bias, order, scales, c_scales, workspace)
+    groups = _groups(problem)
+    table = None if groups is None else emulator.array(groups)
+    return problem.arguments(a, b, c, source, bias, order, scales, c_scales, workspace, table)
+
+
+def _groups(problem: GemmProblem) -> npt.NDArray[np.int32] | None:
+    """A table of groups, if the kernel takes one: as many rows for each group, or all rows of each batch."""
+    if not problem.grouped:
+        return np.full(problem.batches, problem.m, np.int32) if problem.group_table else None
+    blocks = -(-np.arange(1, problem.m + 1) // problem.plan.scheduler.group_rows) - 1
+    return (blocks * problem.groups // (blocks[-1] + 1)).astype(np.int32)
 
 
 def _traffic(problem: GemmProblem, machine: Machine, l2: L2) -> Traffic:
