@@ -39,7 +39,7 @@ _REGISTRATION = (
     "__cudaRegisterFatBinary", "__cudaRegisterFatBinaryEnd", "__cudaUnregisterFatBinary", "__cudaRegisterFunction",
     "__cudaRegisterVar", "__cudaRegisterManagedVar", "__cudaInitModule", "__cudaPushCallConfiguration",
     "__cudaPopCallConfiguration", "__cudaGetKernel", "__cudaLaunchKernel", "__cudaLaunchKernel_ptsz",
-    "cudaLaunchKernelEx",
+    "cudaLaunchKernelEx", "cudaProfilerStart", "cudaProfilerStop",
 )  # fmt: skip
 
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from ptxgen.device import Finding
 from ptxgen.driver import sites
 from ptxgen.driver.names import short_name
+from ptxgen.emulator.checks.registry.host import HOST_RACE
 
 if TYPE_CHECKING:
     from ptxgen.driver.memory import SharedMemory
     from ptxgen.driver.results import Launched
-
-CODE = "host-race"
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,11 @@ def host_race(text: str, memory: SharedMemory, launches: Sequence[Launched]) -> 
         if later.what == "free" or earlier.what == "free":
             fix += "; or free it in the stream that used it last"
     finding = Finding(
-        CODE,
-        "error",
+        HOST_RACE.code,
+        HOST_RACE.severity,
         f"{later.name} {later.verb} memory that {earlier.name} may still {_infinitive(earlier.verb)}: {where}",
         source=later.place or earlier.place,
-        title="host race",
+        title=HOST_RACE.title,
         rule=rule,
         fix=fix,
     )

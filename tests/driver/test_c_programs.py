@@ -24,11 +24,16 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def runs(process: int) -> bool:
-    """Whether a process has not ended; its parent may not have asked how."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    """Whether a process has not ended, a second after it was killed; its parent may not have asked how."""
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "XZ":
+                return False
+        except FileNotFoundError:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def test_a_kernel_and_the_properties_of_the_device(capfd: pytest.CaptureFixture[str], program: Path) -> None:
@@ -157,3 +162,29 @@ def test_the_log_of_errors_is_there_and_empty(capfd: pytest.CaptureFixture[str],
     ran = execute(capfd, [sys.executable, script])
     assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
     assert "does not support" not in ran.said
+
+
+STREAMS = """
+import ctypes
+import sys
+
+cuda = ctypes.CDLL("libcuda.so.1")
+context, one, other, event, data = (ctypes.c_void_p() for _ in range(5))
+assert cuda.cuInit(0) == cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(data), ctypes.c_size_t(256)) == 0
+assert cuda.cuStreamCreate(ctypes.byref(one), 1) == cuda.cuStreamCreate(ctypes.byref(other), 1) == 0
+assert cuda.cuEventCreate(ctypes.byref(event), 0) == 0
+assert cuda.cuMemsetD8Async(data, 1, ctypes.c_size_t(256), one) == cuda.cuEventRecord(event, one) == 0
+if sys.argv[1] == "wait":
+    assert cuda.cuStreamWaitEvent(other, event, 0) == 0
+assert cuda.cuMemsetD8Async(data, 2, ctypes.c_size_t(128), other) == cuda.cuCtxSynchronize() == 0
+print("PASS")
+"""
+
+
+@pytest.mark.parametrize(("waits", "codes"), [("wait", []), ("no wait", ["host-race"])])
+def test_two_streams(capfd: pytest.CaptureFixture[str], tmp_path: Path, waits: str, codes: list[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(STREAMS)
+    ran = execute(capfd, [sys.executable, script, waits])
+    assert (ran.code, ran.output, ran.others) == (len(codes), "PASS\n", codes), ran.said

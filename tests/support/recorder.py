@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ptxgen.device import Launch, LaunchReport
+from ptxgen.driver.results import Results
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.explore import Exploration
 from ptxgen.gpu import Gpu
@@ -45,6 +46,20 @@ def _watch_explorations() -> None:
     Emulator.explore = recorded  # type: ignore[method-assign]
 
 
+def _watch_programs() -> None:
+    """A program under `ptxgen exec` counts as one launch."""
+    finish = Results.finish
+
+    def recorded(self: Results, code: int) -> None:
+        finish(self, code)
+        found = [*self.host_findings, *(each for launch in self.launches for each in launch.findings)]
+        status = "findings" if found else "ok"
+        _launches.setdefault(_current[0], []).append((status, [each.code for each in found]))
+
+    Results.finish = recorded  # type: ignore[method-assign]
+
+
+_watch_programs()
 _watch(Emulator)
 _watch(Gpu)
 _watch_explorations()

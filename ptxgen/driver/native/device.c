@@ -86,6 +86,20 @@ API Result cuDeviceGetP2PAttribute(int *value, int attribute, int from, int to) 
     return SUCCESS;
 }
 
+/* The only device has no peers. */
+
+enum { PEER_ACCESS_NOT_ENABLED = 705 };
+
+API Result cuCtxEnablePeerAccess(void *context, u32 flags) {
+    (void)context, (void)flags;
+    return INVALID_CONTEXT;
+}
+
+API Result cuCtxDisablePeerAccess(void *context) {
+    (void)context;
+    return PEER_ACCESS_NOT_ENABLED;
+}
+
 API Result cuDeviceComputeCapability(int *major, int *minor, int device) {
     (void)device;
     *major = (int)machine.capability / 10;
@@ -138,10 +152,13 @@ int device_attribute(int attribute) {
     case 95: return 1;                       /* cooperative launches */
     case 97: return (int)machine.shared_per_multiprocessor - KIB;
     case 98: case 99: return 1;              /* flushes remote writes, registers host memory */
+    case 102: return 1;                      /* virtual memory management */
     case 106: return small ? 24 : 32;        /* blocks of a multiprocessor */
     case 108: return 32 * KIB * KIB;         /* persisting L2 */
     case 109: return 134213632;              /* access policy window */
     case 111: return KIB;                    /* reserved shared memory */
+    case 115: return 1;                      /* memory pools */
+    case 119: return 1;                      /* pools are exported as file descriptors */
     case 120: return machine.capability >= 90;
     case 121: return 1;                      /* deferred mapping of arrays */
     case 127: return machine.capability >= 90; /* tensor maps */

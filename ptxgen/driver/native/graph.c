@@ -1,6 +1,7 @@
 /* Graphs: operations with dependencies, performed in an order that these allow. */
 #include "standin.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +9,10 @@ enum { GRAPH_MAGIC = 0x47524150 };
 
 struct Graph {
     u32 magic;
+    const struct Graph *source; /* what it is a copy of */
     struct Node **nodes;
     size_t count, capacity;
 };
-
-/* CUgraphNodeType. */
-enum { KERNEL_NODE = 0, COPY_NODE = 1, FILL_NODE = 2, HOST_NODE = 3, GRAPH_NODE = 4, EMPTY_NODE = 5, FREE_NODE = 11 };
 
 struct Graph *new_graph(void) {
     struct Graph *graph = calloc(1, sizeof *graph);
@@ -21,7 +20,7 @@ struct Graph *new_graph(void) {
     return graph;
 }
 
-struct Node *record(struct Graph *graph, const struct Operation *operation) {
+static struct Node *append(struct Graph *graph, const struct Operation *operation) {
     struct Node *node = calloc(1, sizeof *node);
     node->graph = graph;
     node->operation = *operation;
@@ -35,14 +34,14 @@ struct Node *record(struct Graph *graph, const struct Operation *operation) {
     return node;
 }
 
-static void depend(struct Node *node, struct Node *on) {
+void depend(struct Node *node, struct Node *on) {
     node->dependencies = realloc(node->dependencies, (node->dependency_count + 1) * sizeof *node->dependencies);
     node->dependencies[node->dependency_count++] = on;
 }
 
 struct Node *add_node(struct Graph *graph, struct Node *const *dependencies, size_t count,
                         const struct Operation *operation) {
-    struct Node *node = record(graph, operation);
+    struct Node *node = append(graph, operation);
     for (size_t at = 0; at < count; at++)
         depend(node, dependencies[at]);
     return node;
@@ -50,11 +49,14 @@ struct Node *add_node(struct Graph *graph, struct Node *const *dependencies, siz
 
 struct Graph *copy_of(const struct Graph *graph) {
     struct Graph *made = new_graph();
+    made->source = graph->source ? graph->source : graph;
     for (size_t at = 0; at < graph->count; at++) {
-        struct Node *node = record(made, &graph->nodes[at]->operation);
+        struct Node *node = append(made, &graph->nodes[at]->operation);
         node->enabled = graph->nodes[at]->enabled;
         if (node->operation.kind == OP_GRAPH)
             node->operation.graph = copy_of(node->operation.graph);
+        else if (node->operation.kind == OP_CONDITIONAL)
+            node->operation.conditional = copy_of_conditional(node->operation.conditional);
     }
     for (size_t at = 0; at < graph->count; at++)
         for (size_t on = 0; on < graph->nodes[at]->dependency_count; on++)
@@ -71,6 +73,7 @@ static bool is_ready(const struct Node *node, const bool *done) {
 
 Result run_graph(struct Graph *graph) {
     bool *done = calloc(graph->count + 1, sizeof *done);
+    assign_defaults(graph->source ? graph->source : graph);
     Result result = SUCCESS;
     size_t left = graph->count;
     while (left && !result && !sticky) {
@@ -88,6 +91,8 @@ Result run_graph(struct Graph *graph) {
     free(done);
     return result;
 }
+
+Result cuGraphNodeGetType(struct Node *node, int *type);
 
 API Result cuGraphCreate(struct Graph **graph, u32 flags) {
     (void)flags;
@@ -162,15 +167,6 @@ API Result cuGraphExecUpdate_v2(struct Graph *executable, struct Graph *graph, v
 }
 
 /* Nodes. */
-
-struct KernelNode { /* CUDA_KERNEL_NODE_PARAMS_v2, whose first members are those of _v1 */
-    struct Function *function;
-    struct Extent3 grid, block;
-    u32 shared_bytes;
-    void **parameters, **extra;
-    struct Function *kernel;
-    void *context;
-};
 
 static Result kernel_operation(const struct KernelNode *asked, bool second, struct Operation *made) {
     struct Function *function = asked->function || !second ? asked->function : asked->kernel;
@@ -277,13 +273,6 @@ API Result cuGraphExecMemcpyNodeSetParams(struct Graph *executable, struct Node 
                                            : INVALID_VALUE;
 }
 
-struct FillNode { /* CUDA_MEMSET_NODE_PARAMS */
-    u64 to;
-    size_t pitch;
-    u32 value, element;
-    size_t width, height;
-};
-
 static struct Operation fill_operation(const struct FillNode *asked) {
     return (struct Operation){.kind = OP_FILL, .fill = {(char *)asked->to, asked->pitch, asked->width, asked->height,
                                                         asked->value, asked->element}};
@@ -339,14 +328,17 @@ API Result cuGraphAddEmptyNode(struct Node **node, struct Graph *graph, struct N
 
 API Result cuGraphAddEventRecordNode(struct Node **node, struct Graph *graph, struct Node *const *dependencies,
                                      size_t count, struct Event *event) {
-    (void)event;
-    return cuGraphAddEmptyNode(node, graph, dependencies, count);
+    struct Operation operation = {.kind = OP_RECORD, .event = event};
+    event->recorded = true;
+    *node = add_node(graph, dependencies, count, &operation);
+    return SUCCESS;
 }
 
 API Result cuGraphAddEventWaitNode(struct Node **node, struct Graph *graph, struct Node *const *dependencies,
                                    size_t count, struct Event *event) {
-    (void)event;
-    return cuGraphAddEmptyNode(node, graph, dependencies, count);
+    struct Operation operation = {.kind = OP_WAIT, .point = event->point};
+    *node = add_node(graph, dependencies, count, &operation);
+    return SUCCESS;
 }
 
 API Result cuGraphAddChildGraphNode(struct Node **node, struct Graph *graph, struct Node *const *dependencies,
@@ -372,6 +364,36 @@ API Result cuGraphAddDependencies_v2(struct Graph *graph, struct Node *const *fr
                                      const void *edges, size_t count) {
     (void)edges;
     return cuGraphAddDependencies(graph, from, to, count);
+}
+
+API Result cuGraphRemoveDependencies(struct Graph *graph, struct Node *const *from, struct Node *const *to,
+                                     size_t count) {
+    (void)graph;
+    for (size_t at = 0; at < count; at++) {
+        struct Node *node = to[at];
+        for (size_t on = 0; on < node->dependency_count; on++)
+            if (node->dependencies[on] == from[at])
+                node->dependencies[on--] = node->dependencies[--node->dependency_count];
+    }
+    return SUCCESS;
+}
+
+API Result cuGraphRemoveDependencies_v2(struct Graph *graph, struct Node *const *from, struct Node *const *to,
+                                        const void *edges, size_t count) {
+    (void)edges;
+    return cuGraphRemoveDependencies(graph, from, to, count);
+}
+
+API Result cuGraphDestroyNode(struct Node *node) {
+    struct Graph *graph = node->graph;
+    for (size_t at = 0; at < graph->count; at++)
+        cuGraphRemoveDependencies(graph, &node, graph->nodes + at, 1);
+    for (size_t at = node->order; at + 1 < graph->count; at++) {
+        graph->nodes[at] = graph->nodes[at + 1];
+        graph->nodes[at]->order = at;
+    }
+    graph->count--;
+    return SUCCESS;
 }
 
 API Result cuGraphNodeSetEnabled(struct Graph *executable, struct Node *node, u32 enabled) {
@@ -436,10 +458,62 @@ API Result cuGraphNodeGetDependencies_v2(struct Node *node, struct Node **found,
     return cuGraphNodeGetDependencies(node, found, count);
 }
 
+API Result cuGraphNodeGetDependentNodes(struct Node *node, struct Node **found, size_t *count) {
+    size_t dependents = 0;
+    for (size_t at = 0; at < node->graph->count; at++)
+        for (size_t on = 0; on < node->graph->nodes[at]->dependency_count; on++)
+            if (node->graph->nodes[at]->dependencies[on] == node) {
+                if (found && dependents < *count)
+                    found[dependents] = node->graph->nodes[at];
+                dependents++;
+            }
+    *count = dependents;
+    return SUCCESS;
+}
+
+API Result cuGraphNodeGetDependentNodes_v2(struct Node *node, struct Node **found, void *edges, size_t *count) {
+    (void)edges;
+    return cuGraphNodeGetDependentNodes(node, found, count);
+}
+
+API Result cuGraphExecChildGraphNodeSetParams(struct Graph *executable, struct Node *node, struct Graph *child) {
+    if (node->order >= executable->count)
+        return INVALID_VALUE;
+    executable->nodes[node->order]->operation.graph = copy_of(child);
+    return SUCCESS;
+}
+
+API Result cuGraphExecGetFlags(struct Graph *executable, u64 *flags) {
+    (void)executable;
+    *flags = 0;
+    return SUCCESS;
+}
+
+/* Graphviz's language, as the driver writes it. */
+API Result cuGraphDebugDotPrint(struct Graph *graph, const char *path, u32 flags) {
+    (void)flags;
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return FILE_NOT_FOUND;
+    fprintf(file, "digraph dot {\n");
+    for (size_t at = 0; at < graph->count; at++) {
+        const struct Operation *operation = &graph->nodes[at]->operation;
+        int type;
+        cuGraphNodeGetType(graph->nodes[at], &type);
+        fprintf(file, "  node%zu [label=\"%zu: type %d%s%s\"];\n", at, at, type, type == KERNEL_NODE ? " " : "",
+                type == KERNEL_NODE ? operation->kernel.function->name : "");
+        for (size_t on = 0; on < graph->nodes[at]->dependency_count; on++)
+            fprintf(file, "  node%zu -> node%zu;\n", graph->nodes[at]->dependencies[on]->order, at);
+    }
+    fprintf(file, "}\n");
+    return fclose(file) ? FILE_NOT_FOUND : SUCCESS;
+}
+
 API Result cuGraphNodeGetType(struct Node *node, int *type) {
     static const int types[] = {
         [OP_EMPTY] = EMPTY_NODE, [OP_COPY] = COPY_NODE,   [OP_FILL] = FILL_NODE, [OP_LAUNCH] = KERNEL_NODE,
-        [OP_HOST] = HOST_NODE,   [OP_GRAPH] = GRAPH_NODE, [OP_FREE] = FREE_NODE,
+        [OP_HOST] = HOST_NODE,   [OP_GRAPH] = GRAPH_NODE, [OP_FREE] = FREE_NODE, [OP_RECORD] = RECORD_NODE,
+        [OP_WAIT] = WAIT_NODE,   [OP_ALLOCATE] = ALLOCATION_NODE, [OP_CONDITIONAL] = CONDITIONAL_NODE,
     };
     *type = types[node->operation.kind];
     return SUCCESS;
@@ -471,7 +545,7 @@ API Result cuGraphAddNode_v2(struct Node **node, struct Graph *graph, struct Nod
     case EMPTY_NODE:
         return cuGraphAddEmptyNode(node, graph, dependencies, count);
     default:
-        return unsupported("cuGraphAddNode of this type of node");
+        return add_special_node(node, graph, dependencies, count, *(const int *)asked, (void *)inner);
     }
 }
 

@@ -93,6 +93,8 @@ Result allocate(u64 bytes, enum Kind kind, u64 *address) {
 }
 
 Result release(u64 address) {
+    if (is_graph_memory(address) || forget_import(address))
+        return SUCCESS;
     Result result = request(FREE, &address, sizeof address, NULL, 0, NULL, NULL);
     if (!result)
         forget_range(address);
@@ -148,7 +150,12 @@ API Result cuMemHostAlloc(void **pointer, size_t bytes, u32 flags) {
 }
 
 API Result cuMemAllocAsync(void **pointer, size_t bytes, struct Stream *stream) {
-    (void)stream;
+    if (capture_of(stream)) {
+        struct Operation operation = {.kind = OP_ALLOCATE};
+        Result result = allocate_in_graph(bytes, &operation.address);
+        *pointer = (void *)operation.address;
+        return result ? result : submit(stream, &operation);
+    }
     return allocate_for(pointer, bytes, DEVICE_MEMORY);
 }
 
@@ -456,64 +463,6 @@ API Result cuMemAdvise(void) {
 }
 
 API Result cuMemAdvise_v2(void) {
-    return SUCCESS;
-}
-
-/* Pools: one, which keeps nothing. */
-
-static u64 pool_threshold;
-static char the_pool[64];
-
-API Result cuDeviceGetDefaultMemPool(void **pool, int device) {
-    (void)device;
-    *pool = the_pool;
-    return SUCCESS;
-}
-
-API Result cuDeviceGetMemPool(void **pool, int device) {
-    return cuDeviceGetDefaultMemPool(pool, device);
-}
-
-API Result cuDeviceSetMemPool(int device, void *pool) {
-    (void)device, (void)pool;
-    return SUCCESS;
-}
-
-API Result cuMemPoolCreate(void **pool, const void *properties) {
-    (void)properties;
-    *pool = the_pool;
-    return SUCCESS;
-}
-
-API Result cuMemPoolDestroy(void *pool) {
-    (void)pool;
-    return SUCCESS;
-}
-
-API Result cuMemPoolTrimTo(void *pool, size_t keep) {
-    (void)pool, (void)keep;
-    return SUCCESS;
-}
-
-API Result cuMemPoolSetAccess(void *pool, const void *access, size_t count) {
-    (void)pool, (void)access, (void)count;
-    return SUCCESS;
-}
-
-/* Attributes 1 to 3 are ints, those from 4 on 64-bit numbers (CUmemPool_attribute). */
-API Result cuMemPoolSetAttribute(void *pool, int attribute, const void *value) {
-    (void)pool;
-    if (attribute == 4)
-        memcpy(&pool_threshold, value, sizeof pool_threshold);
-    return SUCCESS;
-}
-
-API Result cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
-    (void)pool;
-    if (attribute < 4)
-        *(int *)value = 1;
-    else
-        *(u64 *)value = attribute == 4 ? pool_threshold : 0;
     return SUCCESS;
 }
 

@@ -272,6 +272,13 @@ void order_ends(const struct Issue *before) {
     performing = before;
 }
 
+/* A callback begins: it may start or wake any thread of the program, so that what its stream has done before it is
+ * ordered before all that the program does from now on. */
+void order_calls_back(void) {
+    if (performing)
+        order_waited(&performing->clock, false);
+}
+
 /* An operation has run: `parts`, sorted by address, are what it has accessed. Takes them. */
 static void has_run(const char *what, u32 launch, const char *site, struct Part *parts, size_t count) {
     if (!performing || performing->slot < 0 || !count) {

@@ -71,6 +71,8 @@ bool was_patched(const void *base) {
     return false;
 }
 
+bool has_cuda_12;
+
 static void patch_symbols(const char *file, const Elf64_Shdr *table, const Elf64_Shdr *strings, u64 base) {
     const Elf64_Sym *symbols = (const Elf64_Sym *)(file + table->sh_offset);
     for (size_t at = 0; at < table->sh_size / sizeof *symbols; at++) {
@@ -80,7 +82,9 @@ static void patch_symbols(const char *file, const Elf64_Shdr *table, const Elf64
         /* A function shorter than the jump is followed by padding up to where the next may begin. */
         if (each->st_size && each->st_size < JUMP_BYTES && each->st_value % ALIGNMENT)
             continue;
-        void *to = replacement(file + strings->sh_offset + each->st_name);
+        const char *name = file + strings->sh_offset + each->st_name;
+        has_cuda_12 |= !strcmp(name, "cudaGetDeviceProperties_v2");
+        void *to = replacement(name);
         if (to && replace((char *)base + each->st_value, to) && !was_patched((void *)base) &&
             patched_count < sizeof patched / sizeof *patched)
             patched[patched_count++] = base;

@@ -10,7 +10,6 @@
 
 #include "runtime.h"
 
-enum { RUNTIME_VERSION = 13050 };
 
 static __thread Result last_error;
 static __thread bool started;
@@ -310,6 +309,10 @@ API Result cudaGetLastError(void) {
     return error;
 }
 
+void clear_runtime_error(void) {
+    last_error = SUCCESS;
+}
+
 API Result cudaPeekAtLastError(void) {
     return last_error;
 }
@@ -321,172 +324,6 @@ API const char *cudaGetErrorString(Result error) {
 API const char *cudaGetErrorName(Result error) {
     const char *name = error_name(error, true);
     return name ? name : "unrecognized error code";
-}
-
-/* Devices. */
-
-API Result cudaDriverGetVersion(int *version) {
-    return cuDriverGetVersion(version);
-}
-
-API Result cudaRuntimeGetVersion(int *version) {
-    *version = RUNTIME_VERSION;
-    return SUCCESS;
-}
-
-API Result cudaGetDeviceCount(int *count) {
-    Result result = cuInit(0);
-    *count = !result;
-    return runtime_result(result);
-}
-
-API Result cudaGetDevice(int *device) {
-    *device = 0;
-    return SUCCESS;
-}
-
-API Result cudaSetDevice(int device) {
-    return runtime_result(device ? INVALID_DEVICE : start_runtime());
-}
-
-API Result cudaInitDevice(int device, u32 device_flags, u32 flags) {
-    (void)device_flags, (void)flags;
-    return cudaSetDevice(device);
-}
-
-API Result cudaSetDeviceFlags(u32 flags) {
-    (void)flags;
-    return SUCCESS;
-}
-
-API Result cudaGetDeviceFlags(u32 *flags) {
-    *flags = 0;
-    return SUCCESS;
-}
-
-API Result cudaSetValidDevices(int *devices, int count) {
-    (void)devices, (void)count;
-    return SUCCESS;
-}
-
-API Result cudaChooseDevice(int *device, const void *properties) {
-    (void)properties;
-    *device = 0;
-    return SUCCESS;
-}
-
-API Result cudaDeviceSynchronize(void) {
-    Result result = start_runtime();
-    return runtime_result(result ? result : synchronize());
-}
-
-API Result cudaThreadSynchronize(void) {
-    return cudaDeviceSynchronize();
-}
-
-API Result cudaDeviceReset(void) {
-    last_error = SUCCESS;
-    return cuDevicePrimaryCtxReset_v2(0);
-}
-
-API Result cudaThreadExit(void) {
-    return cudaDeviceReset();
-}
-
-API Result cudaDeviceGetAttribute(int *value, int attribute, int device) {
-    Result result = start_runtime();
-    return runtime_result(result ? result : cuDeviceGetAttribute(value, attribute, device));
-}
-
-struct Property {
-    int attribute, bytes, offsets[2];
-};
-enum { NO_OFFSET = -1 };
-#define PROPERTY(attribute, bytes, before, now) {attribute, bytes, {before, now}},
-#define PROPERTIES_BYTES(before, now) {-1, 0, {before, now}},
-static const struct Property properties[] = {
-#include "properties.h"
-};
-
-/* The first three members are the name, the UUID and the bytes of global memory; the last row has the sizes. */
-static Result fill_properties(char *out, int device, int abi) {
-    Result result = start_runtime();
-    if (result)
-        return runtime_result(result);
-    if (device)
-        return runtime_result(INVALID_DEVICE);
-    size_t rows = sizeof properties / sizeof *properties;
-    memset(out, 0, (size_t)properties[rows - 1].offsets[abi]);
-    cuDeviceGetName(out + properties[0].offsets[abi], properties[0].bytes, 0);
-    cuDeviceGetUuid_v2((u8 *)out + properties[1].offsets[abi], 0);
-    cuDeviceTotalMem_v2((size_t *)(out + properties[2].offsets[abi]), 0);
-    for (const struct Property *each = properties + 3; each < properties + rows - 1; each++) {
-        if (each->offsets[abi] == NO_OFFSET)
-            continue;
-        u64 value = (u64)(int64_t)device_attribute(each->attribute);
-        memcpy(out + each->offsets[abi], &value, (size_t)each->bytes);
-    }
-    return SUCCESS;
-}
-
-/* CUDA 12 calls its version of the structure _v2; CUDA 13 has another one under the plain name. */
-API Result cudaGetDeviceProperties_v2(void *out, int device) {
-    return fill_properties(out, device, 0);
-}
-
-API Result cudaGetDeviceProperties(void *out, int device) {
-    return fill_properties(out, device, 1);
-}
-
-API Result cudaDeviceGetPCIBusId(char *name, int length, int device) {
-    return cuDeviceGetPCIBusId(name, length, device);
-}
-
-API Result cudaDeviceGetByPCIBusId(int *device, const char *name) {
-    return cuDeviceGetByPCIBusId(device, name);
-}
-
-API Result cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-    return cuDeviceCanAccessPeer(can, device, peer);
-}
-
-API Result cudaDeviceGetLimit(size_t *value, u32 limit) {
-    return runtime_result(cuCtxGetLimit(value, limit));
-}
-
-API Result cudaDeviceSetLimit(u32 limit, size_t value) {
-    return runtime_result(cuCtxSetLimit(limit, value));
-}
-
-API Result cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-    return cuCtxGetStreamPriorityRange(least, greatest);
-}
-
-API Result cudaDeviceSetCacheConfig(int config) {
-    (void)config;
-    return SUCCESS;
-}
-
-API Result cudaDeviceGetCacheConfig(int *config) {
-    *config = 0;
-    return SUCCESS;
-}
-
-API Result cudaDeviceSetSharedMemConfig(int config) {
-    (void)config;
-    return SUCCESS;
-}
-
-API Result cudaCtxResetPersistingL2Cache(void) {
-    return SUCCESS;
-}
-
-API Result cudaProfilerStart(void) {
-    return SUCCESS;
-}
-
-API Result cudaProfilerStop(void) {
-    return SUCCESS;
 }
 
 /* Functions. */

@@ -7,9 +7,12 @@
 /* Keeps an error for cudaGetLastError, and returns it. */
 Result runtime_result(Result error);
 Result start_runtime(void);
+void clear_runtime_error(void);
+enum { RUNTIME_VERSION = 13050 };
 Result kernel_of(const void *host, struct Function **function);
 Result variable_of(const void *host, u64 *address, size_t *bytes);
 
+struct AllocationNode;
 struct Copy3D;
 struct KernelNode;
 struct FillNode;

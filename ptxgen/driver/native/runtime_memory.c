@@ -13,6 +13,8 @@
 
 /* Memory. */
 
+struct Handle;
+
 FORWARD(cudaMallocManaged, cuMemAllocManaged, (void **pointer, size_t bytes, u32 flags), (pointer, bytes, flags))
 FORWARD(cudaMallocHost, cuMemAllocHost_v2, (void **pointer, size_t bytes), (pointer, bytes))
 FORWARD(cudaHostAlloc, cuMemHostAlloc, (void **pointer, size_t bytes, u32 flags), (pointer, bytes, flags))
@@ -36,6 +38,37 @@ FORWARD(cudaMemPoolSetAttribute, cuMemPoolSetAttribute, (void *pool, int attribu
 FORWARD(cudaMemPoolGetAttribute, cuMemPoolGetAttribute, (void *pool, int attribute, void *value),
         (pool, attribute, value))
 
+FORWARD(cudaMemPoolSetAccess, cuMemPoolSetAccess, (void *pool, const void *access, size_t count), (pool, access, count))
+FORWARD(cudaMemPoolGetAccess, cuMemPoolGetAccess, (u32 * flags, void *pool, const void *place), (flags, pool, place))
+FORWARD(cudaMemPoolExportToShareableHandle, cuMemPoolExportToShareableHandle,
+        (void *handle, void *pool, int type, u64 flags), (handle, pool, type, flags))
+FORWARD(cudaMemPoolImportFromShareableHandle, cuMemPoolImportFromShareableHandle,
+        (void **pool, void *handle, int type, u64 flags), (pool, handle, type, flags))
+FORWARD(cudaMemPoolExportPointer, cuMemPoolExportPointer, (struct Handle * handle, u64 address), (handle, address))
+FORWARD(cudaMemPoolImportPointer, cuMemPoolImportPointer, (u64 * address, void *pool, const struct Handle *handle),
+        (address, pool, handle))
+FORWARD(cudaMemGetDefaultMemPool, cuMemGetDefaultMemPool, (void **pool, const void *place, int type), (pool, place, type))
+FORWARD(cudaMemGetMemPool, cuMemGetMemPool, (void **pool, const void *place, int type), (pool, place, type))
+FORWARD(cudaIpcGetMemHandle, cuIpcGetMemHandle, (struct Handle * handle, u64 address), (handle, address))
+FORWARD(cudaIpcCloseMemHandle, cuIpcCloseMemHandle, (u64 address), (address))
+FORWARD(cudaIpcGetEventHandle, cuIpcGetEventHandle, (struct Handle * handle, struct Event *event), (handle, event))
+
+struct Handle {
+    char bytes[64];
+};
+Result cuIpcOpenMemHandle_v2(u64 *address, struct Handle handle, u32 flags);
+Result cuIpcOpenEventHandle(struct Event **event, struct Handle handle);
+
+API Result cudaIpcOpenMemHandle(u64 *address, struct Handle handle, u32 flags) {
+    Result result = start_runtime();
+    return runtime_result(result ? result : cuIpcOpenMemHandle_v2(address, handle, flags));
+}
+
+API Result cudaIpcOpenEventHandle(struct Event **event, struct Handle handle) {
+    Result result = start_runtime();
+    return runtime_result(result ? result : cuIpcOpenEventHandle(event, handle));
+}
+
 Result cuMemAlloc_v2(void **pointer, size_t bytes);
 Result cuMemAllocPitch_v2(void **pointer, size_t *pitch, size_t width, size_t height, u32 element);
 
@@ -48,14 +81,18 @@ API Result cudaMalloc(void **pointer, size_t bytes) {
     return runtime_result(result ? result : cuMemAlloc_v2(pointer, bytes));
 }
 
+Result cuMemAllocAsync(void **pointer, size_t bytes, struct Stream *stream);
+
 API Result cudaMallocAsync(void **pointer, size_t bytes, struct Stream *stream) {
-    (void)stream;
-    return cudaMalloc(pointer, bytes);
+    if (!bytes)
+        return cudaMalloc(pointer, bytes);
+    Result result = start_runtime();
+    return runtime_result(result ? result : cuMemAllocAsync(pointer, bytes, stream));
 }
 
 API Result cudaMallocFromPoolAsync(void **pointer, size_t bytes, void *pool, struct Stream *stream) {
-    (void)pool, (void)stream;
-    return cudaMalloc(pointer, bytes);
+    (void)pool;
+    return cudaMallocAsync(pointer, bytes, stream);
 }
 
 API Result cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
@@ -321,21 +358,34 @@ FORWARD(cudaStreamIsCapturing, cuStreamIsCapturing, (struct Stream * stream, int
 FORWARD(cudaStreamBeginCapture, cuStreamBeginCapture_v2, (struct Stream * stream, int mode), (stream, mode))
 FORWARD(cudaStreamEndCapture, cuStreamEndCapture, (struct Stream * stream, struct Graph **graph), (stream, graph))
 FORWARD(cudaStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,
-        (struct Stream * stream, int *status, u64 *id, struct Graph **graph, const void **dependencies,
+        (struct Stream * stream, int *status, u64 *id, struct Graph **graph, struct Node ***dependencies,
          const void **edges, size_t *count),
         (stream, status, id, graph, dependencies, edges, count))
 FORWARD(cudaStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2,
-        (struct Stream * stream, int *status, u64 *id, struct Graph **graph, const void **dependencies, size_t *count),
+        (struct Stream * stream, int *status, u64 *id, struct Graph **graph, struct Node ***dependencies, size_t *count),
         (stream, status, id, graph, dependencies, count))
 FORWARD(cudaThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int *mode), (mode))
 
 API Result cudaStreamGetCaptureInfo_v3(struct Stream *stream, int *status, u64 *id, struct Graph **graph,
-                                       const void **dependencies, const void **edges, size_t *count) {
+                                       struct Node ***dependencies, const void **edges, size_t *count) {
     return cudaStreamGetCaptureInfo(stream, status, id, graph, dependencies, edges, count);
 }
 
-API Result cudaStreamUpdateCaptureDependencies(void) {
-    return SUCCESS;
+FORWARD(cudaStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2,
+        (struct Stream * stream, struct Node **dependencies, const void *edges, size_t count, u32 flags),
+        (stream, dependencies, edges, count, flags))
+FORWARD(cudaStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph,
+        (struct Stream * stream, struct Graph *graph, struct Node *const *dependencies, const void *edges, size_t count,
+         int mode),
+        (stream, graph, dependencies, edges, count, mode))
+
+/* In CUDA 12 the third parameter is the count; edges of CUDA 13 are NULL or an address. */
+API Result cudaStreamUpdateCaptureDependencies(struct Stream *stream, struct Node **dependencies, u64 edges, size_t count,
+                                               u32 flags) {
+    enum { MOST_NODES = 1 << 16 };
+    return edges && edges < MOST_NODES
+               ? cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, NULL, edges, (u32)count)
+               : cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, (void *)edges, count, flags);
 }
 
 API Result cudaStreamCreate(struct Stream **stream) {

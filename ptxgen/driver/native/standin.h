@@ -125,6 +125,7 @@ void order_join(struct Clock *to, const struct Clock *from);
 void order_waited(const struct Clock *clock, bool idle);
 const struct Issue *order_begins(const struct Issue *issue);
 void order_ends(const struct Issue *before);
+void order_calls_back(void);
 void order_copied(const struct Copy *copy, const char *site);
 void order_filled(const struct Fill *fill, const char *site);
 void order_launched(const char *name, u32 launch, const char *site, const void *parts, size_t count);
@@ -135,7 +136,9 @@ struct Function;
 struct Graph;
 struct Event;
 
-enum OperationKind { OP_EMPTY, OP_COPY, OP_FILL, OP_LAUNCH, OP_HOST, OP_GRAPH, OP_FREE, OP_RECORD, OP_WAIT };
+enum OperationKind {
+    OP_EMPTY, OP_COPY, OP_FILL, OP_LAUNCH, OP_HOST, OP_GRAPH, OP_FREE, OP_RECORD, OP_WAIT, OP_ALLOCATE, OP_CONDITIONAL,
+};
 
 struct Copy { /* the site, where in the program it was issued, is the operation's own */
     char *to;
@@ -187,13 +190,21 @@ struct Operation {
         struct Event *event;
         struct Point point; /* the stream waits until another one has come so far */
         u64 address;
+        struct Conditional *conditional;
     };
+};
+
+/* Nodes of a graph that the next operation of a capturing stream depends on. */
+struct Frontier {
+    struct Node **nodes;
+    size_t count;
 };
 
 struct Queued;
 struct Stream {
     u32 magic, id;
     struct Graph *capture;
+    struct Frontier frontier; /* while it captures */
     int flags, priority;
     struct Queued *first, *last; /* operations that have not run yet */
     u64 issued, done;            /* operations so far */
@@ -204,19 +215,27 @@ struct Stream {
 struct Event {
     u32 magic;
     struct Graph *capture;
+    struct Frontier frontier; /* of the stream that recorded it, if that captured */
     bool recorded;
     double milliseconds;
+    u64 shared; /* a word of the heap for other processes: how many records have run; 0 if it has none */
     struct Point point;
     struct Clock clock;
 };
 
 extern u64 device_nanoseconds;
+struct Stream *stream_of(struct Stream *stream);
 struct Graph *capture_of(struct Stream *stream);
 Result submit(struct Stream *stream, const struct Operation *operation);
 Result perform(const struct Operation *operation);
 Result synchronize(void);
 Result synchronize_stream(struct Stream *stream);
 u32 stream_number(struct Stream *stream);
+
+/* capture.c */
+void capture(struct Stream *stream, const struct Operation *operation);
+bool capture_event(struct Stream *stream, struct Event *event);
+void capture_wait(struct Stream *stream, const struct Event *event);
 
 /* graph.c */
 struct Node {
@@ -227,12 +246,41 @@ struct Node {
     bool enabled;
     size_t order; /* place in the graph */
 };
-struct Node *record(struct Graph *graph, const struct Operation *operation);
 struct Node *add_node(struct Graph *graph, struct Node *const *dependencies, size_t count,
                       const struct Operation *operation);
 struct Graph *new_graph(void);
 Result run_graph(struct Graph *graph);
 struct Graph *copy_of(const struct Graph *graph);
+void depend(struct Node *node, struct Node *on);
+
+/* CUgraphNodeType. */
+enum {
+    KERNEL_NODE = 0, COPY_NODE = 1, FILL_NODE = 2, HOST_NODE = 3, GRAPH_NODE = 4, EMPTY_NODE = 5, WAIT_NODE = 6,
+    RECORD_NODE = 7, ALLOCATION_NODE = 10, FREE_NODE = 11, CONDITIONAL_NODE = 13,
+};
+struct KernelNode { /* CUDA_KERNEL_NODE_PARAMS_v2, whose first members are those of _v1 */
+    struct Function *function;
+    struct Extent3 grid, block;
+    u32 shared_bytes;
+    void **parameters, **extra;
+    struct Function *kernel;
+    void *context;
+};
+struct FillNode { /* CUDA_MEMSET_NODE_PARAMS */
+    u64 to;
+    size_t pitch;
+    u32 value, element;
+    size_t width, height;
+};
+
+/* graph_nodes.c: memory of graphs, and nodes that run graphs under a condition */
+Result allocate_in_graph(u64 bytes, u64 *address);
+bool is_graph_memory(u64 address);
+Result add_special_node(struct Node **node, struct Graph *graph, struct Node *const *dependencies, size_t count, int type,
+                        void *asked);
+void assign_defaults(const struct Graph *graph);
+struct Conditional *copy_of_conditional(const struct Conditional *conditional);
+Result run_conditional(const struct Conditional *conditional);
 
 /* module.c */
 enum { FUNCTION_ATTRIBUTES = 18 };
@@ -297,8 +345,12 @@ void *runtime_function(const char *name);
 /* callsite.c */
 void call_site(char *site, size_t bytes);
 
+/* ipc.c */
+bool forget_import(u64 address);
+
 /* patch.c */
 void patch_new_objects(void);
+extern bool has_cuda_12; /* a copy of the runtime of CUDA 12 was replaced */
 bool was_patched(const void *base);
 void *next_symbol(const char *name);
 

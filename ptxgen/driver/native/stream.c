@@ -19,7 +19,7 @@ static struct Stream default_stream = {.magic = STREAM_MAGIC};
 static struct Stream *all_streams = &default_stream;
 
 /* The handles 0, 1 and 2 are those of default streams. */
-static struct Stream *stream_of(struct Stream *stream) {
+struct Stream *stream_of(struct Stream *stream) {
     return (u64)stream <= 2 ? &default_stream : stream;
 }
 
@@ -103,6 +103,7 @@ Result perform(const struct Operation *operation) {
         return launch_now(&operation->kernel);
     case OP_HOST:
         print_pending();
+        order_calls_back();
         operation->host.call(operation->host.data);
         return SUCCESS;
     case OP_RECORD:
@@ -110,6 +111,8 @@ Result perform(const struct Operation *operation) {
         return SUCCESS;
     case OP_GRAPH:
         return run_graph(operation->graph);
+    case OP_CONDITIONAL:
+        return run_conditional(operation->conditional);
     case OP_FREE:
         return release_in_stream(operation->address, operation->site ? operation->site : "");
     default:
@@ -263,9 +266,8 @@ static struct Issue next_issue(struct Stream *stream) {
 }
 
 Result submit(struct Stream *stream, const struct Operation *operation) {
-    struct Graph *graph = capture_of(stream);
-    if (graph) {
-        record(graph, operation);
+    if (capture_of(stream)) {
+        capture(stream_of(stream), operation);
         return SUCCESS;
     }
     if (sticky)
@@ -477,29 +479,28 @@ API Result cuStreamWriteValue32_v2(struct Stream *stream, u64 address, u32 value
 
 /* Events. */
 
-/* Streams that joined a capture leave it with the stream that began it. */
-static struct Stream *capturing_streams[256];
-static size_t capturing_count;
-
 API Result cuEventCreate(struct Event **event, u32 flags) {
-    (void)flags;
+    enum { INTERPROCESS = 4 };
     *event = calloc(1, sizeof **event);
     (*event)->magic = EVENT_MAGIC;
-    return SUCCESS;
+    Result result = flags & INTERPROCESS ? allocate(sizeof(u32), DEVICE_MEMORY, &(*event)->shared) : SUCCESS;
+    if ((*event)->shared)
+        *(u32 *)unguarded((void *)(*event)->shared) = 0;
+    return result;
 }
 
 API Result cuEventRecord(struct Event *event, struct Stream *stream) {
     if (!event || event->magic != EVENT_MAGIC)
         return INVALID_HANDLE;
-    event->capture = capture_of(stream);
     event->recorded = true;
-    if (event->capture)
+    if (capture_event(stream_of(stream), event))
         return SUCCESS;
     struct Operation operation = {.kind = OP_RECORD, .event = event};
     Result result = submit(stream, &operation);
     event->point = (struct Point){stream_of(stream), stream_of(stream)->issued};
     event->clock = stream_of(stream)->clock;
-    return result;
+    /* Another process sees what has run, not what is queued here. */
+    return result || !event->shared ? result : synchronize_stream(stream);
 }
 
 API Result cuEventRecordWithFlags(struct Event *event, struct Stream *stream, u32 flags) {
@@ -513,11 +514,8 @@ API Result cuStreamWaitEvent(struct Stream *stream, struct Event *event, u32 fla
     if (!event || event->magic != EVENT_MAGIC)
         return INVALID_HANDLE;
     struct Stream *waiting = stream_of(stream);
-    if (event->capture && !waiting->capture) {
-        waiting->capture = event->capture;
-        if (capturing_count < sizeof capturing_streams / sizeof *capturing_streams)
-            capturing_streams[capturing_count++] = waiting;
-    }
+    if (event->capture)
+        capture_wait(waiting, event);
     if (waiting->capture || !event->point.stream)
         return SUCCESS;
     order_join(&waiting->clock, &event->clock);
@@ -562,88 +560,4 @@ API Result cuEventElapsedTime(float *milliseconds, struct Event *from, struct Ev
 
 API Result cuEventElapsedTime_v2(float *milliseconds, struct Event *from, struct Event *to) {
     return cuEventElapsedTime(milliseconds, from, to);
-}
-
-/* Capture. */
-
-enum { NOT_CAPTURING = 0, CAPTURING = 1 };
-
-API Result cuStreamBeginCapture_v2(struct Stream *stream, int mode) {
-    (void)mode;
-    if ((u64)stream == 0)
-        return CAPTURE_UNSUPPORTED;
-    struct Stream *chosen = stream_of(stream);
-    if (chosen->capture)
-        return INVALID_VALUE;
-    chosen->capture = new_graph();
-    return SUCCESS;
-}
-
-API Result cuStreamBeginCapture(struct Stream *stream) {
-    return cuStreamBeginCapture_v2(stream, 0);
-}
-
-API Result cuStreamBeginCaptureToGraph(struct Stream *stream, struct Graph *graph, const void *dependencies,
-                                       const void *edges, size_t count, int mode) {
-    (void)dependencies, (void)edges, (void)count, (void)mode;
-    stream_of(stream)->capture = graph;
-    return SUCCESS;
-}
-
-API Result cuStreamEndCapture(struct Stream *stream, struct Graph **graph) {
-    struct Stream *chosen = stream_of(stream);
-    *graph = chosen->capture;
-    chosen->capture = NULL;
-    for (size_t at = 0; at < capturing_count;)
-        if (capturing_streams[at]->capture == *graph) {
-            capturing_streams[at]->capture = NULL;
-            capturing_streams[at] = capturing_streams[--capturing_count];
-        } else {
-            at++;
-        }
-    return *graph ? SUCCESS : INVALID_VALUE;
-}
-
-API Result cuStreamIsCapturing(struct Stream *stream, int *status) {
-    *status = capture_of(stream) ? CAPTURING : NOT_CAPTURING;
-    return SUCCESS;
-}
-
-API Result cuStreamGetCaptureInfo_v3(struct Stream *stream, int *status, u64 *id, struct Graph **graph,
-                                     const void **dependencies, const void **edges, size_t *count) {
-    struct Graph *capture = capture_of(stream);
-    *status = capture ? CAPTURING : NOT_CAPTURING;
-    if (id)
-        *id = (u64)capture;
-    if (graph)
-        *graph = capture;
-    if (dependencies)
-        *dependencies = NULL;
-    if (edges)
-        *edges = NULL;
-    if (count)
-        *count = 0;
-    return SUCCESS;
-}
-
-API Result cuStreamGetCaptureInfo_v2(struct Stream *stream, int *status, u64 *id, struct Graph **graph,
-                                     const void **dependencies, size_t *count) {
-    return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, NULL, count);
-}
-
-API Result cuStreamGetCaptureInfo(struct Stream *stream, int *status, u64 *id) {
-    return cuStreamGetCaptureInfo_v3(stream, status, id, NULL, NULL, NULL, NULL);
-}
-
-API Result cuStreamUpdateCaptureDependencies(void) {
-    return SUCCESS;
-}
-
-API Result cuStreamUpdateCaptureDependencies_v2(void) {
-    return SUCCESS;
-}
-
-API Result cuThreadExchangeStreamCaptureMode(int *mode) {
-    (void)mode;
-    return SUCCESS;
 }

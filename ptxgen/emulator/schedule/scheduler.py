@@ -44,8 +44,10 @@ _QUIET_STEPS = 256
 #: So few steps without any effect may be enough where a wait for another thread has cost many before; twice as many
 #: before work completes that is not due yet.
 _LEAST_PATIENCE = 16
-#: Steps without any effect after which a program that reads clocks counts as going round for ever.
+#: Steps without any effect after which a program that reads clocks counts as going round for ever. Each lets pass a
+#: part of the time that the program has spun, up to this time: 18 minutes at 1 GHz.
 _QUIET_LIMIT = 200_000
+_QUIET_PART, _LONGEST_DELAY = 32, 2**40
 #: Every so many quiet steps the state of the warps is compared.
 _LOOK_EVERY = 16
 
@@ -90,6 +92,8 @@ class Scheduler:
         self._operation: Operation | None = None
         self._group: Group | None = None
         self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
+        #: Time at the last effect.
+        self._quiet_time = 0
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
         self._patience = _LEAST_PATIENCE if explored else _QUIET_STEPS
         self._look_at, self._give_ups, self.spinning = 0, 0, False
@@ -303,6 +307,7 @@ class Scheduler:
                 max(self._patience // 4, _LEAST_PATIENCE) if spun else min(self._patience + 1, _QUIET_STEPS)
             )
             self._seen_effects, self._quiet_since, self._look_at = machine.effects, self.warps.steps, 0
+            self._quiet_time = machine.timeline.now
             return self.warps.pick()
         if quiet < self._patience:
             return self.warps.pick()
@@ -317,7 +322,15 @@ class Scheduler:
             if not self._unblock():
                 self.spinning = True
                 return None
+        if machine.reads_time:
+            self._let_time_pass()
         return self.warps.pick_fairly()
+
+    def _let_time_pass(self) -> None:
+        """Shorten a delay: a loop that polls a clock would take as many steps as it waits cycles."""
+        spun = self.machine.timeline.now - self._quiet_time
+        if spun < _LONGEST_DELAY:
+            self.machine.timeline.advance(spun // _QUIET_PART)
 
     def _state(self) -> list[NDArray[Any]]:
         """The state that decides how each warp continues while nothing changes around it."""

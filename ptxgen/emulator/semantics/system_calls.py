@@ -1,4 +1,5 @@
-"""Functions that the driver provides: vprintf, malloc, free and __assertfail (CUDA programming guide).
+"""Functions that the driver provides: vprintf, malloc, free, __assertfail (CUDA programming guide), and the condition
+of a graph's node, cudaGraphSetConditional.
 
 The output of a kernel appears when the launch ends, as on a GPU.
 """
@@ -48,6 +49,14 @@ class Lane:
                 places = locate(part.group, part.space, part.addresses, 1, "a read of the system")
                 found.append(int(places.data[places.offsets[0, self._lane]]))
         return bytes(found)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes at a generic address. Raises MemoryFault."""
+        for at, byte in enumerate(data, address):
+            addresses = np.full((1, 32), at, np.int64)
+            for part in parts_of(self._group, None, addresses):
+                places = locate(part.group, part.space, part.addresses, 1, "a write of the system")
+                places.data[places.offsets[0, self._lane]] = byte
 
     def text(self, address: int) -> str:
         """The string at a generic address."""
@@ -108,6 +117,13 @@ def _free(lane: Lane, arguments: list[int]) -> int:
     return 0
 
 
+def _set_condition(lane: Lane, arguments: list[int]) -> int:
+    """A handle of a condition is the address of its word (driver/native/graph_nodes.c)."""
+    handle, value = arguments
+    lane.write(handle, value.to_bytes(4, "little"))
+    return 0
+
+
 def _fail(lane: Lane, arguments: list[int]) -> int:
     message, file, line, function, _ = arguments
     where = f"{lane.text(file)}:{line}: {lane.text(function)}"
@@ -162,5 +178,6 @@ _FUNCTIONS: dict[str, tuple[_Function, tuple[str, ...], tuple[str, ...]]] = {
     "vprintf": (_print, ("b64", "b64"), ("b32",)),
     "malloc": (_allocate, ("b64",), ("b64",)),
     "free": (_free, ("b64",), ()),
+    "cudaGraphSetConditional": (_set_condition, ("b64", "b32"), ()),
     "__assertfail": (_fail, ("b64", "b64", "b32", "b64", "b64"), ()),
 }

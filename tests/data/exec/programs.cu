@@ -378,11 +378,11 @@ static int free_early(bool wait) {
   CHECK(cudaMemsetAsync(d, 0, n * sizeof(int), a));
   add_one<<<1, 64, 0, a>>>(d, n);
   CHECK(cudaMemcpyAsync(pinned, d, n * sizeof(int), cudaMemcpyDeviceToHost, a));
-  CHECK(cudaLaunchHostFunc(a, read_back, pinned));
   CHECK(cudaEventRecord(used, a));
   if (wait)
     CHECK(cudaStreamWaitEvent(b, used, 0));
   CHECK(cudaFreeAsync(d, b));
+  CHECK(cudaLaunchHostFunc(a, read_back, pinned));
   CHECK(cudaDeviceSynchronize());
   return pinned[0] == 2;
 }

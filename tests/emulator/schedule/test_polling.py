@@ -239,3 +239,26 @@ def test_lanes_that_poll_again_catch_up(seed: int) -> None:
     data = emulator.array(np.zeros(64, np.uint32))
     report = emulator.launch(Kernel.from_ptx(module(FLAGS, ".param .u64 data")), 2, 32, [data])
     assert (report.status, report.findings) == ("ok", []), report.summary()
+
+
+@pytest.mark.parametrize("register", ["%clock64", "%globaltimer"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_delay_of_many_cycles_passes(schedule: Any, register: str) -> None:
+    """A loop that polls a clock takes few steps, and ends about when it should."""
+    delay = 10**9
+    body = f"""
+    .reg .b64 %data, %began, %now; .reg .pred %p;
+    ld.param.u64 %data, [data];
+    mov.u64 %began, {register};
+L:  mov.u64 %now, {register};
+    sub.u64 %now, %now, %began;
+    setp.lt.u64 %p, %now, {delay};
+    @%p bra L;
+    st.global.u64 [%data], %now;
+    ret;
+"""
+    emulator = Emulator(schedule=schedule, max_steps=20_000)
+    data = emulator.array(np.zeros(1, np.uint64))
+    report = emulator.launch(Kernel.from_ptx(module(body, ".param .u64 data")), 1, 1, [data])
+    assert report.status == "ok", report.summary()
+    assert delay <= data.numpy()[0] < 1.2 * delay

@@ -40,6 +40,7 @@ from ptxgen.emulator.checks.registry import (
     clusters,
     descriptors,
     efficiency,
+    host,
     launches,
     mbarriers,
     memory,
@@ -64,6 +65,7 @@ _MODULES = (
     tcgen05,
     calls,
     launches,
+    host,
     efficiency,
 )
 #: By code, in the order of their declaration.
