@@ -23,6 +23,9 @@ SAID = [
     (f"mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {MMA}", ".m16n8k32 of mma must be .m16n8k16"),
     (f"mma.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32 {MMA}", ".m16n8k16 of mma must be .m16n8k8 or .m16n8k4"),
     (f"mma.sync.aligned.m16n8k16.f32.f16.f16.f32 {MMA}", "mma requires .row .col"),
+    (f"mma.sync.aligned.m16n8k16.row.col.s32.s8.f16.s32 {R4}, {R2}, %r1, {R4}", ".f16 of mma must be .s8 or .u8"),
+    (f"mma.u4.aligned.m16n8k8.row.col.f32.f16.f16.f32 {MMA}", "this form of mma has no modifier .u4; it has .sync "),
+    ("shr.f32 %f1, %f2, %r3", ".u32, .u64, .s16, .s32 or .s64; the nearest"),
     ("add.rn.ftz.f32.f16 %f1, %h2, %f3", "add allows no .ftz with .f16"),
     ("add.sat.s64 %rd1, %rd2, %rd3", "add allows no .sat with .s64"),
     ("add.rn.s32 %r1, %r2, %r3", "add allows no .rn with .s32"),
@@ -113,4 +116,4 @@ def test_other_instructions_are_no_difference(opcode: str) -> None:
 
 def test_messages_without_differences() -> None:
     (found,) = check(module("add.rn.s32 %r1, %r2, %r3;"), differences=False)
-    assert found.rule.startswith("add has no modifier .rn; it has .u16 ")
+    assert found.rule.startswith("this form of add has no modifier .rn; it has .u16 ")

@@ -184,7 +184,7 @@ def _alternatives(written: Sequence[str], position: int, legal: str, changes: Se
 
 def _listed(tokens: Iterable[str]) -> str:
     words = [f".{each}" for each in tokens]
-    if len(words) > _LISTED:
+    if len(words) > _LISTED + 1:
         return f"{', '.join(words[:_LISTED])} or one of {len(words) - _LISTED} others"
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 

@@ -278,7 +278,7 @@ def _between_types(written: str, other: str) -> float:
         return 1.2 if one.kind == two.kind else 2.0
     if one.kind == two.kind:
         return 1.0 + 0.1 * abs(math.log2(two.bits / one.bits))
-    return 1.7 if {one.kind, two.kind} <= integers else 3.0
+    return 1.7 if {one.kind, two.kind} <= integers else 2.3
 
 
 def _between_numbers(written: str, other: str) -> float:

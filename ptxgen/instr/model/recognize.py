@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ptxgen import syntax
@@ -348,7 +348,7 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
     distance = 2 * (len(unknown) + len(missing))
     if unknown:
         token = unknown[0]
-        every = [known for slot in slots for known in slot.tokens]
+        every = list(dict.fromkeys(known for slot in slots for known in slot.tokens))
         if tokens.count(token) > 1 and token in every:
             message = f"{opcode}: .{token} is repeated; write it once"
             return distance, Problem("repeated-modifier", message, part=f".{token}")
@@ -359,7 +359,9 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
             distance += 1  # of two forms, the one with a similar modifier explains better
         more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
         known = " ".join("." + name for name in every[:_NAMED]) + more
-        message = f"{opcode} has no modifier .{token}; it has {known or 'none'}"
+        # Other forms of the instruction may have it.
+        which = f"this form of {opcode}" if token in _modifiers_of(opcode) else opcode
+        message = f"{which} has no modifier .{token}; it has {known or 'none'}"
         return distance, Problem("unknown-modifier", message, part=f".{token}")
     if not missing:
         twice = [slot for slot in slots if slot.field and sum(other.field == slot.field for other in slots) > 1]
@@ -378,6 +380,13 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
     )
     message = f"{opcode} requires {lacking}" + (f" ({legal})" if legal else "") + f": `{form.form.syntax}`"
     return distance, Problem("missing-modifier", message)
+
+
+@cache
+def _modifiers_of(opcode: str) -> frozenset[str]:
+    """The modifiers of all forms of an instruction."""
+    forms = [each.form for each in REGISTRY[opcode.split(".")[0]] if each.form.opcode == opcode]
+    return frozenset(token for form in forms for slot in form.slots for token in slot.tokens)
 
 
 def _assign(
