@@ -212,7 +212,7 @@ class BitStruct:
                 problems[name] = f"{cls.range_name(c.low, c.high)} must be {c.value:#b} ({c.doc}), not {found:#b}"
         reserved = bits & cls.reserved_mask
         for name, mask, number in cls._overflows(bits):
-            rule = cls.bit_fields[name].range_rule()
+            rule = cls.bit_fields[name].range_rule(values)
             behind = _bit_list(mask & bits, cls.range_name).removeprefix("1 in ")
             problems[name] = f"{name} must be {rule}, not {number}, which takes {behind} behind its field"
             reserved &= ~mask
@@ -370,13 +370,13 @@ def _decode_array(
     found = tuple(declared.from_raw(declared.extract(bits, i), values) for i in range(count))
     for i, value in enumerate(found):
         if value is None:
-            problems[f"{name}[{i}]"] = f"{label(i)} must be {declared.range_rule()}"
+            problems[f"{name}[{i}]"] = f"{label(i)} must be {declared.range_rule(values)}"
     return found
 
 
 def _codes(declared: BitField, values: Mapping[str, Any]) -> str:
     if declared.values is None:
-        return declared.range_rule()
+        return declared.range_rule(values)
     return choices(f"{code} ({name})" for name, code in declared.table(values).items())
 
 

@@ -36,7 +36,8 @@ class BitField:
     align: int = 1
     maximum: int | None = None
     unit: str = ""
-    rule: str = ""
+    #: The words for the legal numbers, by the fields that decide: kind, group.
+    rule: str | Callable[[Mapping[str, Any]], str] = ""
     label: Callable[[int], str] | None = None
     length: str = ""
     length_bias: int = 0
@@ -66,10 +67,10 @@ class BitField:
         assert self.values is not None
         return self.values[context[self.by]] if self.by else self.values
 
-    def range_rule(self) -> str:
-        """Return the words for the legal numbers."""
+    def range_rule(self, context: Mapping[str, Any]) -> str:
+        """Return the words for the legal numbers in this context."""
         if self.rule:
-            return self.rule
+            return self.rule if isinstance(self.rule, str) else self.rule(context)
         step = max(self.scale, self.align)
         top = self.largest()
         unit = f" {self.unit}" if self.unit else ""
@@ -97,12 +98,12 @@ class BitField:
             return self._named(what, value, context)
         number = as_int(value)
         if number is None or not self.smallest() <= number <= self.largest():
-            refuse(what, self.range_rule(), value)
+            refuse(what, self.range_rule(context), value)
         if self.signed:
             return number, number & ((1 << self.width()) - 1)
         raw, rest = divmod(number - self.bias, self.scale)
         if rest or number % self.align:
-            refuse(what, self.range_rule(), value)
+            refuse(what, self.range_rule(context), value)
         return number, raw
 
     def _named(self, what: str, value: object, context: Mapping[str, Any]) -> tuple[Any, int]:
@@ -175,7 +176,7 @@ def field(
     align: int = 1,
     maximum: int | None = None,
     unit: str = "",
-    rule: str = "",
+    rule: str | Callable[[Mapping[str, Any]], str] = "",
     derive: Callable[[Any], int] | None = None,
     doc: str = "",
     evidence: Evidence = DOCUMENTED,
@@ -213,7 +214,7 @@ def array(
     bias: int = 0,
     signed: bool = False,
     unit: str = "",
-    rule: str = "",
+    rule: str | Callable[[Mapping[str, Any]], str] = "",
     doc: str = "",
     evidence: Evidence = DOCUMENTED,
 ) -> Any:

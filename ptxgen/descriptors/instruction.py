@@ -85,8 +85,27 @@ class ScaledKind:
     k: Mapping[int, int]
 
 
-#: What N must be for any kind; each kind and group has some of these.
-_N_RULE = "a multiple of 8 from 8 to 256 (PTX ISA table 39)"
+def _n_rule(values: Mapping[str, Any]) -> str:
+    """What N must be with this kind and group."""
+    if values.get("ws"):
+        return f"{choices(WS_N[bool(values.get('sparse'))])} with .ws (PTX ISA table 39)"
+    group = values["cta_group"]
+    sizes = KINDS[values["kind"]].n if values["kind"] in KINDS else _N
+    return f"{_steps(sizes[group])}{' with cta_group::2' if group == 2 else ''} (PTX ISA table 39)"
+
+
+def _m_rule(values: Mapping[str, Any]) -> str:
+    """What M must be with this group."""
+    group = values["cta_group"]
+    sizes = WS_M if values.get("ws") else M_BY_GROUP[group]
+    return f"{choices(sizes)} with {'.ws' if values.get('ws') else f'cta_group::{group}'} (PTX ISA table 39)"
+
+
+def _scaled_m_rule(values: Mapping[str, Any]) -> str:
+    """What M must be with block scales and this group."""
+    group = values["cta_group"]
+    return f"{'128' if group == 1 else '128 or 256'} with cta_group::{group} (PTX ISA table 39)"
+
 
 _UE8M0 = frozenset({"ue8m0"})
 _MAJOR = {"k": 0, "mn": 1}
@@ -151,8 +170,8 @@ class InstructionDescriptor(BitStruct, bits=32):
     negate_b: bool = field(14, 14, default=False, flag=True, evidence=_TABLE_42)
     a_major: str = field(15, 15, default="k", values=_MAJOR, evidence=_TABLE_42)
     b_major: str = field(16, 16, default="k", values=_MAJOR, evidence=_TABLE_42)
-    n: int = field(17, 22, scale=8, rule=_N_RULE, evidence=_TABLE_42)
-    m: int = field(24, 28, scale=16, rule="one of 32, 64, 128, 256 (PTX ISA table 39)", evidence=_TABLE_42)
+    n: int = field(17, 22, scale=8, rule=_n_rule, evidence=_TABLE_42)
+    m: int = field(24, 28, scale=16, rule=_m_rule, evidence=_TABLE_42)
     wide_k: bool = field(
         29,
         29,
@@ -214,7 +233,7 @@ class InstructionDescriptor(BitStruct, bits=32):
         if not self.wide_k:
             return
         if self.kind != "f8f6f4":
-            over = "" if self.m else "; m would be 512 with bit 29, but must be one of 32, 64, 128, 256"
+            over = "" if self.m else f"; m would be 512 with bit 29, but must be {_m_rule(self.__dict__)}"
             raise DescriptorError(f"wide_k must be False for kind::{self.kind}, whose K is {KINDS[self.kind].k}{over}")
         for name in ("a_type", "b_type"):
             if not self.sparse and getattr(self, name) not in _WIDE_K_INPUTS:
@@ -305,14 +324,14 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     b_major: str = field(
         16, 16, default="k", values={n: k.majors for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
     )
-    n: int = field(17, 22, scale=8, rule=_N_RULE, evidence=_TABLE_43)
+    n: int = field(17, 22, scale=8, rule=_n_rule, evidence=_TABLE_43)
     scale_type: str = field(
         23, 23, values={n: k.scales for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
     )
     sfa_lanes: int = field(
         26, 26, default=32, values={32: 0, 128: 1}, doc="lanes of SFA; 128: sm_107", evidence=_TABLE_53
     )
-    m: int = field(27, 28, scale=128, rule="128 or 256 (PTX ISA table 39)", evidence=_TABLE_43)
+    m: int = field(27, 28, scale=128, rule=_scaled_m_rule, evidence=_TABLE_43)
     sfa_id: int = field(29, 30, default=0, evidence=_TABLE_43)
     dense_k: int = field(
         31,
@@ -377,7 +396,7 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     def _reserved_hint(cls, bits: int) -> str:
         if not bits >> 24 & 1:
             return ""
-        return f"; N of 1024 and more reaches it, and must be {_N_RULE}"
+        return "; N of 1024 and more reaches it, and must be a multiple of 8 from 8 to 256"
 
     def _ids(self, vector: str, plain: tuple[int, ...]) -> tuple[int, ...]:
         if self.is_wide:

@@ -110,6 +110,12 @@ def test_every_low_bit_pattern_decodes_to_itself_or_is_refused() -> None:
             "n must be a multiple of 8 from 8 to 256 for kind::f16, cta_group::1, not 0; the nearest is 8",
         ),
         ({"n": 12}, "n must be a multiple of 8 from 8 to 256 (PTX ISA table 39), not 12"),
+        ({"n": 12, "cta_group": 2}, "n must be a multiple of 16 from 16 to 256 with cta_group::2 (PTX ISA table 39)"),
+        ({"n": 512, "ws": True}, "n must be one of 64, 128, 256 with .ws (PTX ISA table 39), not 512"),
+        ({"n": 512, "ws": True, "sparse": True}, "n must be 64 or 128 with .ws (PTX ISA table 39), not 512"),
+        ({"m": 512}, "m must be 64 or 128 with cta_group::1 (PTX ISA table 39), not 512"),
+        ({"m": 512, "cta_group": 2}, "m must be 128 or 256 with cta_group::2 (PTX ISA table 39), not 512"),
+        ({"m": 512, "ws": True}, "m must be one of 32, 64, 128 with .ws (PTX ISA table 39), not 512"),
         ({"n": 264}, "not 264; the nearest is 256"),
         (
             {"m": 64, "n": 96, "ws": True},
@@ -216,4 +222,4 @@ def test_overflows_of_block_scaled_descriptors(low: int, number: int, said: str)
 def test_an_overflow_of_m_sets_the_bit_of_k() -> None:
     made = InstructionDescriptor(d_type="f32", a_type="f16", b_type="f16", m=128, n=64).encode()
     (problem,) = InstructionDescriptor.read(made & ~(31 << 24) | 512 // 16 << 24).problems
-    assert "m would be 512 with bit 29, but must be one of 32, 64, 128, 256" in problem
+    assert "m would be 512 with bit 29, but must be 64 or 128 with cta_group::1" in problem

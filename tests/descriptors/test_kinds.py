@@ -293,7 +293,9 @@ def test_every_low_bit_pattern_of_a_kind_decodes_to_itself_or_is_refused(kind: s
             {"kind": "mxf4", "sfa_id": 1},
             "sfa_id must be 0 or 2 for kind::mxf4 with scale_vec::2X at K 64, not 1",
         ),
-        (scaled, {"m": 64}, "m must be 128 or 256 (PTX ISA table 39), not 64"),
+        (scaled, {"m": 64}, "m must be 128 with cta_group::1 (PTX ISA table 39), not 64"),
+        (scaled, {"m": 64, "cta_group": 2}, "m must be 128 or 256 with cta_group::2 (PTX ISA table 39), not 64"),
+        (scaled, {"n": 4, "cta_group": 2}, "n must be a multiple of 16 from 16 to 256 with cta_group::2"),
     ],
 )
 def test_refusals(make: Any, fields: dict[str, Any], message: str) -> None:
