@@ -81,6 +81,13 @@ SENTENCES = [
     (["explain", "smem", str(1 << 64)], "SmemDescriptor must be an unsigned 64-bit number, not 18446744073709551616"),
     (["explain", "tensormap", "abcd"], "a tensormap is 256 hex digits (not 4) or a file of 128 bytes; cannot read "
      "abcd: no such file or directory"),
+    (["explain", "pyproject.toml"], "pyproject.toml is a file: 'ptxgen check pyproject.toml' reads PTX, and a FORMAT "
+     "before it a descriptor's bytes"),
+    (["build", "pyproject.toml"], "pyproject.toml is a file, not a kernel of the library ('ptxgen run pyproject.toml' "
+     "launches it)"),
+    (["exec"], "missing argument 'PROGRAM [ARGS]...' (see 'ptxgen exec --help')"),
+    (["sass"], "missing argument 'FILE | diff A B | gate FILE...' (see 'ptxgen sass --help')"),
+    (["ncu"], "missing argument 'REPORT... | diff A B' (see 'ptxgen ncu --help')"),
     (["check", "none.ptx"], "cannot read none.ptx: no such file or directory"),
     (["assemble", "/"], "cannot read /: is a directory"),
     ([*RUN, "--ptx", "none.ptx"], "cannot read none.ptx: no such file or directory"),

@@ -109,6 +109,8 @@ def find_any(name: str) -> Entry:
     if "#" not in name and not any(name == each.name or name in each.rungs for each in known.values()):
         if Path(name).is_dir():
             raise InputError(f"{name} is a folder: name a rung of its ladder.toml, as {name}#RUNG")
+        if Path(name).is_file():
+            raise InputError(f"{name} is a file, not a kernel of the library ('ptxgen run {name}' launches it)")
         near = nearest(name, [*known, *(rung for each in known.values() for rung in each.rungs)])
         raise InputError(f"there is no kernel {name!r}{near} ('ptxgen kernels' lists all)")
     return find(name)

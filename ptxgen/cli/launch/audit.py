@@ -126,12 +126,13 @@ def _subject(
     attention: AttentionWords,
 ) -> Subject:
     """What to audit. Raises InputError, JobError, PlanError."""
+    from ptxgen.cli.common.files import is_file
     from ptxgen.cli.launch.attention import AttentionRun
     from ptxgen.cli.launch.jobs import JobRun
     from ptxgen.cli.launch.plain import PlainRun
     from ptxgen.gemm.job import GemmJob
 
-    if kernel.endswith((".py", ".ptx")):
+    if is_file(kernel):
         found = words.runnable(kernel, seed)
         if isinstance(found, JobRun):
             return AuditedJob(found)

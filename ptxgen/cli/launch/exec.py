@@ -21,7 +21,6 @@ def register(app: typer.Typer) -> None:
     app.command(
         "exec",
         rich_help_panel="Kernels",
-        no_args_is_help=True,
         context_settings={"allow_interspersed_args": False},
     )(execute)
 

@@ -108,8 +108,8 @@ class Inspection:
             array, index = parse_element(each, arrays)
             array.address_of(index)
 
-    def require_line(self, text: str) -> None:
-        """Find the line of the PTX that `--at FILE:LINE` names, and what source lines the PTX has.
+    def require_line(self, text: str, path: str = "") -> None:
+        """Find the line of the PTX from `path` that `--at FILE:LINE` names, and what source lines the PTX has.
 
         Raises InputError for an `--at` of a line without an instruction, before anything runs.
         """
@@ -124,15 +124,14 @@ class Inspection:
         if line is None or self._at is None:
             return
         lines = [each.line for each in module.statements() if isinstance(each, Instruction)]
-        if self._file:
+        if self._file and not (path.endswith(".ptx") and Path(self._file).name == Path(path).name):
             wanted = f"{self._file}:{line}"
             places = {each: sources.of(each).partition(", inlined at ")[0] for each in lines}
             found = [each for each, place in places.items() if _is_place(wanted, place)]
             if not found:
                 files = ", ".join(dict.fromkeys(filter(None, (place.split(":")[0] for place in places.values()))))
-                raise InputError(
-                    f"--at {wanted}: there is no instruction of this line; the PTX is of {files or 'no file'}"
-                )
+                lacks = f"the PTX has lines of {files}" if files else "the PTX has no source lines (.loc)"
+                raise InputError(f"--at {wanted}: there is no instruction of this line; {lacks}")
             self._at.line = found[0]
         elif line not in lines:
             near = min(lines, key=lambda each: (each < line, abs(each - line)), default=0)

@@ -154,13 +154,10 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     from ptxgen.cli.launch.schedules import FileRun, schedules_to_try, search
 
     options = replace(options, outputs=_named(given, options.outputs))
-    for name, path in options.outputs.items():
-        if name not in given.names:
-            near = nearest(name, given.names) or f"; there are {', '.join(given.names) or 'none'}"
-            raise InputError(f"--out {name}: there is no array of this name{near}")
+    for path in options.outputs.values():
         require_savable(path)
     inspection.require_elements(given.shapes)
-    inspection.require_line(given.ptx)
+    inspection.require_line(given.ptx, given.path)
     cubin = _assembled(given)
     found, schedule = None, options.schedule
     if options.schedules:
@@ -222,6 +219,10 @@ def _named(given: Runnable, outputs: Mapping[str, str]) -> dict[str, str]:
     words: dict[str, str] = {}
     for name, path in outputs.items():
         array = given.parameter(name)
+        if array not in given.names:
+            what = "there is no array of this name" if array == name else f"the parameter {array} is no array"
+            near = nearest(name, given.names) or f"; there are {', '.join(given.names) or 'none'}"
+            raise InputError(f"--out {name}: {what}{near}")
         if array in found:
             raise InputError(f"--out {words[array]}= and --out {name}= are for the same array")
         words[array] = name

@@ -85,10 +85,15 @@ class PlainRun(Unplanned):
     def _named(self, given: Mapping[str, Value]) -> dict[str, Value]:
         """The values by name, also those that are given for the number of a parameter. Raises InputError."""
         named: dict[str, Value] = {}
+        words: dict[str, str] = {}
         for name, value in given.items():
             parameter = self.parameter(name)
             if parameter in named:
-                raise InputError(f"--arg {name}= and --arg {parameter}= are for the same parameter")
+                counted = "" if name.isdecimal() == words[parameter].isdecimal() else ": numbers begin with 0"
+                raise InputError(
+                    f"--arg {words[parameter]}= and --arg {name}= are for the same parameter, {parameter}{counted}"
+                )
+            words[parameter] = name
             named[parameter] = value
         return named
 
@@ -169,6 +174,17 @@ class PlainRun(Unplanned):
         parameters, name = self.kernel.parameters, self.kernel.name
         takes = f"{name} takes {', '.join(each.declaration for each in parameters) or 'nothing'}"
         missing = [each for each in parameters if each.name not in self.values]
+        used = self._used({each.name for each in parameters})
+        # nvcc calls them kernel_param_0 and on: a number is shorter, and no name of the source is left.
+        anonymous = any("_param_" in each.name for each in parameters)
+        numbers = "; a number names a parameter, too: --arg 0=" if anonymous else ""
+        for key in self.values:
+            if key in used:
+                continue
+            if key.isdecimal():
+                raise InputError(f"--arg {key}: the numbers of the {len(parameters)} parameters begin with 0; {takes}")
+            near = f"no tensormap is over it{nearest(key, used)}"
+            raise InputError(f"--arg {key}: no parameter has this name, and {near}; {takes}{numbers}")
         if missing:
             example = f"such as {' '.join(map(_example, missing))}"
             if not self.given:
@@ -177,10 +193,10 @@ class PlainRun(Unplanned):
                     f"(or ptxgen run KERNEL --ptx FILE.ptx); to launch it as it is, say what {takes}, "
                     f"{example}"
                 )
-            # nvcc calls them kernel_param_0 and on: a number is shorter, and no name of the source is left.
-            numbers = "; a number names a parameter, too: --arg 0=" if "_param_" in missing[0].name else ""
             raise InputError(f"no --arg for {', '.join(each.name for each in missing)}: {takes}; {example}{numbers}")
-        used = {each.name for each in parameters}
+
+    def _used(self, used: set[str]) -> set[str]:
+        """The parameters, and the arrays that tensormaps and structures name. Raises InputError for one not given."""
         for key, each in self.values.items():
             named = (each.array,) if isinstance(each, TensormapValue) else ()
             for array in each.arrays if isinstance(each, StructValue) else named:
@@ -188,10 +204,7 @@ class PlainRun(Unplanned):
                     near = nearest(array, self.arrays)
                     raise InputError(f"--arg {key}: there is no array {array!r}; add --arg {array}={near}")
                 used.add(self.parameter(array))
-        for key in self.values:
-            if key not in used:
-                near = nearest(key, used)
-                raise InputError(f"--arg {key}: no parameter has this name, and no tensormap is over it{near}; {takes}")
+        return used
 
 
 def _example(info: ParameterInfo) -> str:

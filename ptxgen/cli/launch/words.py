@@ -155,6 +155,12 @@ class LaunchWords:
             text = read_ptx(path, self.target) if text is None else text
             parse_ptx(text, path)
             kernel = Kernel.from_ptx(text, self.entry)
+            built = kernel.module.target
+            if self.target is not None and built != self.target:
+                raise InputError(
+                    f"{path} is for {built}, not {self.target}: "
+                    "--target compiles FILE.cu, or picks one of several modules"
+                )
         return self._plain(path, kernel, seed)
 
     def _plain(self, path: str, kernel: Kernel, seed: int) -> Runnable:

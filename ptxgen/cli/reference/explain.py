@@ -136,6 +136,10 @@ def explain(
             raise InputError("explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts; this is empty")
         if (concept := concept_of(what)) is not None:
             return show_concept(concept, what, as_json)
+        if ("." in what or "/" in what) and Path(what).is_file():
+            raise InputError(
+                f"{what} is a file: 'ptxgen check {what}' reads PTX, and a FORMAT before it a descriptor's bytes"
+            )
         _question_code(what)
         return explain_checks(what, as_json, False) if _is_check(what) else _instruction(what, as_json)
     if value is None:

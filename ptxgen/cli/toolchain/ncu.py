@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="SASS and profiles", no_args_is_help=True)(ncu)
+    app.command(rich_help_panel="SASS and profiles")(ncu)
 
 
 def ncu(

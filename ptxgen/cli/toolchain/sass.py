@@ -28,7 +28,7 @@ _NAMED = re.compile(r"([\w./#-]+?)(?:\[(.*)\])?$")
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="SASS and profiles", no_args_is_help=True)(sass)
+    app.command(rich_help_panel="SASS and profiles")(sass)
 
 
 def sass(

@@ -216,3 +216,10 @@ def test_two_modules_of_one_target(cli: Cli, fatbin: Path, tmp_path: Path) -> No
     refused = cli("run", tmp_path / "two.o", "--target", "sm_90a", *ARGUMENTS)
     assert refused.code == 2
     assert "4 PTX modules (sm_90, sm_100, sm_90, sm_100); cuobjdump --extract-ptx all" in refused.err
+
+
+@pytest.mark.usefixtures("piped")
+def test_audit_reads_standard_input(cli: Cli) -> None:
+    outcome = cli("audit", "-", *ARGUMENTS)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("-: 0 synchronizing instructions")
