@@ -46,6 +46,11 @@ _RACES = {
     "narrow-scope": ("narrow-scope",),
     "nc-load": ("nc-load", "global-race", "grid-race"),
 }
+#: Faults by an address, and what accesses by the same address register do before it is far enough off to fault.
+_ADDRESS_FAULTS = ("out-of-bounds", "misaligned")
+_BY_ADDRESS = ("shared-race", "global-race", "uninitialized-shared")
+#: The base of an address operand.
+_BASE = re.compile(r"\[\s*(%[\w$]+)")
 
 
 @dataclass(slots=True)
@@ -79,6 +84,12 @@ class _Kept:
         self.place = _array(self.finding)
 
     @property
+    def bases(self) -> frozenset[str]:
+        """The address registers of the accesses."""
+        instructions = (self.finding.instruction, *(each.instruction for each in self.finding.accesses))
+        return frozenset(base for each in instructions for base in _BASE.findall(each))
+
+    @property
     def between_lanes(self) -> bool:
         """True of a race between lanes of a warp: the barrier that orders warps orders them too."""
         return any(isinstance(each, tuple) and each[0] == LANES for each in self.causes)
@@ -110,11 +121,13 @@ class _Kept:
         )
 
     def explains(self, other: _Kept) -> bool:
-        """Whether another finding follows from this one: its check says so, and they have a cause in common, or it is
-        a race between the same two instructions.
+        """Whether another finding follows from this one: its check says so, and they have a cause in common, it is a
+        race between the same two instructions, or it comes from the address register by which this one faults.
         """
         if self.finding.severity == "advice" and other.finding.severity == "error":
             return False
+        if self.ends and self.finding.code in _ADDRESS_FAULTS and other.finding.code in _BY_ADDRESS:
+            return not self.bases.isdisjoint(other.bases)
         if self.between_lanes and not other.between_lanes:
             return False
         common = self.causes & (other.causes | other.after)

@@ -466,3 +466,27 @@ def test_thread_counts_that_differ_are_named(schedule: Any) -> None:
     (found,) = bug.run(schedule, right=False).findings
     assert "Their thread counts differ: 128 here, 96 in line 30" in found.message
     assert found.fix.startswith("name the same thread count")
+
+
+#: Each warp stores 24 rows of 128 bytes by %to, with STRIDE bytes between the warps; warp 3 begins 7168 bytes behind.
+OVERLAPPING = """
+    .shared .align 16 .b8 tile[12288]; .shared .align 4 .b32 word;
+    .reg .b32 %t, %warp, %lane, %to, %x; .reg .pred %last, %first;
+    mov.u32 %t, %tid.x; shr.u32 %warp, %t, 5; and.b32 %lane, %t, 31; mov.u32 %to, tile;
+    setp.eq.u32 %first, %t, 0; mad.lo.u32 %to, %lane, 4, %to; mad.lo.u32 %to, %warp, STRIDE, %to;
+    setp.eq.u32 %last, %warp, 3; @%last add.u32 %to, %to, 7168;
+    OTHER
+""" + "".join(f"    st.shared.u32 [%to+{128 * row}], %t;\n" for row in range(24))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_races_of_an_address_that_faults(schedule: Any) -> None:
+    """The wrong stride is their cause too; a race of another address stays a finding of its own."""
+    text = OVERLAPPING.replace("STRIDE", "1024")
+    report, _ = launch(text.replace("OTHER", ""), block=128, schedule=schedule)
+    assert report.status == "fault"
+    assert one(report.findings) == ("out-of-bounds", {"shared-race"}), report.summary()
+    report, _ = launch(text.replace("OTHER", "@%first st.shared.u32 [word], 1; ld.shared.u32 %x, [word];"), block=128)
+    assert [each.code for each in report.findings] == ["out-of-bounds", "shared-race"], report.summary()
+    right = OVERLAPPING.replace("STRIDE", "3072").replace("7168", "0").replace("OTHER", "")
+    assert launch(right, block=128, schedule=schedule)[0].findings == []
