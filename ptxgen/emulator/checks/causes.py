@@ -58,6 +58,11 @@ def of_miscounted(offset: int) -> frozenset[Hashable]:
     return frozenset([DEADLOCK, mbarrier(offset), miscounted(offset)])
 
 
+def ended(offset: int) -> Hashable:
+    """The mbarrier at an offset is invalidated, or made anew, while it may be in use."""
+    return "ended", offset
+
+
 def stuck(offset: int) -> Hashable:
     """The mbarrier at an offset lacks arrivals in one CTA, which may have gone to those of others."""
     return "stuck", offset

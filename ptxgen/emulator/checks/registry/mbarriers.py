@@ -70,11 +70,13 @@ MBARRIER_INVAL_RACE = _check(
     section="9.7.13.15.10",
     rule="mbarrier.inval must come after all uses of the mbarrier by other warps.",
     why="A use after it is undefined. It is advice where that use is a wait for a phase that is over, and the "
-    "invalidating warp has waited for that phase too: compilers invalidate so, and hardware still answers.",
+    "invalidating warp has waited for that phase too: compilers invalidate so, and hardware still answers. It stays an "
+    "error where an mbarrier.init at the same address follows: the wait may then be for the new one.",
     fix="put a barrier between the last use and mbarrier.inval",
     example="// fixed: bar.sync 0;\n@%first mbarrier.inval.shared.b64 [full];",
     fires="emulator/semantics/test_mbarrier.py::test_the_end_must_come_after_all_arrivals",
     twin="emulator/semantics/test_mbarrier.py::test_the_end_must_come_after_all_arrivals",
+    explains=("mbarrier-inval-race",),
 )
 
 MBARRIER_REINITIALIZED = _check(

@@ -24,6 +24,7 @@ BODY = """
 WAIT = "WAIT: mbarrier.try_wait.parity.shared.b64 %done, [ready], 0; @!%done bra WAIT; "
 SLOW = "mov.u32 %x, 0; COUNT: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 40; @%p bra COUNT; "
 ARRIVE, INVAL = "mbarrier.arrive.shared.b64 _, [ready]; ", "mbarrier.inval.shared.b64 [ready]; "
+INIT = "mbarrier.init.shared.b64 [ready], 2; "
 #: Count, what the threads do, and the severity of the finding; None: none.
 CASES: dict[str, tuple[int, str, str | None]] = {
     "waiters early": (1, f"@!%warp0 bra WAIT; {SLOW} @%first {ARRIVE} @%first {INVAL} bra END; {WAIT} END: ", "error"),
@@ -35,6 +36,17 @@ CASES: dict[str, tuple[int, str, str | None]] = {
     "behind a barrier without its own wait": (
         1,
         f"@%first {ARRIVE} @%warp0 bra OVER; {WAIT} OVER: bar.sync 0; @%first {INVAL}",
+        None,
+    ),
+    "its own wait, then made anew": (1, f"@%first {ARRIVE} {WAIT} @%first {INVAL} @%first {INIT}", "error"),
+    "its own wait, a barrier, then made anew": (
+        1,
+        f"@%first {ARRIVE} {WAIT} @%first {INVAL} bar.sync 0; @%first {INIT}",
+        "advice",
+    ),
+    "behind a barrier, then made anew": (
+        1,
+        f"@%first {ARRIVE} {WAIT} bar.sync 0; @%first {INVAL} @%first {INIT}",
         None,
     ),
     "by another thread": (1, f"@%first {ARRIVE} {WAIT} bar.sync 0; @%last {INVAL}", None),
