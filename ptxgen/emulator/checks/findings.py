@@ -391,9 +391,12 @@ class Findings:
 def _one_fix(fixes: Sequence[str]) -> str:
     """The first of these fixes, with lines for which it is that of all others that differ from it in lines only.
 
-    A barrier comes after the last access of the one kind and before the first of the other.
+    A barrier comes after the last access of the one kind and before the first of the other; in a loop another one
+    orders the next turn, where the race of the other direction says so.
     """
     first = fixes[0]
+    if in_loop := next((fix for fix in fixes if fix.startswith(f"{first}, and another after")), ""):
+        return in_loop
     alike = [fix for fix in fixes if _LINES.sub("", fix) == _LINES.sub("", first)]
     if len(alike) == 1:
         return first

@@ -102,7 +102,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         FenceClocks(order, wait_clocks, strong),
         TensorOrder(order, wait_clocks, tensor_fences),
         tensormaps,
-        TensormapUses(order, findings),
+        TensormapUses(order, flags, findings),
         grids,
         copies,
         LaunchControl(order, findings),

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from ptxgen.device import StaleValue
 from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.syntax import Statement
+
+
+class LastStore(NamedTuple):
+    """The last strong store to a word: its line, one of its warps (`HappensBefore.actors`), and what it has left."""
+
+    line: int
+    actor: int
+    value: int
 
 
 class StrongLoads:
@@ -30,6 +39,10 @@ class StrongLoads:
         """What the active lanes of an atomic operation that changes nothing find in place of `found`, where it may as
         well come before the last change of the word; None: the same. `again` does the operation on other words.
         """
+        return None
+
+    def last_store(self, poll: Statement, warp: int) -> LastStore | None:
+        """The last strong store to a word that a warp has polled by a load or atomic operation; None: unknown."""
         return None
 
     def returned(self) -> list[StaleValue]:

@@ -251,6 +251,8 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, _Sou
                 missing += f". It last tested {_state(polled.barrier)}"
                 offset = polled.barrier.address
                 source = "mbarrier", polled.slot, offset
+            elif (last := scheduler.machine.strong_loads.last_store(operation.statement, warp)) is not None:
+                missing += f". The last store to it, of line {last.line}, has left {last.value}"
             yield operation, _Need(missing, mbarrier=offset, waits=polled is not None), source, [warp]
     for warp, (operation, lanes) in apart.items():
         yield operation, _missing_lanes(scheduler, warp, operation, lanes), ("lanes", warp, 0), [warp]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ptxgen.device import LaunchReport
+from tests.bugs import BUGS
 from tests.bugs.bug import Bug
 from tests.bugs.tensor_memory import BEGIN, END
 from tests.emulator.checks.test_consequences import RING
@@ -339,3 +340,42 @@ def test_a_plain_load_against_an_atomic(schedule: Any) -> None:
     assert "mbarrier" not in fix
     assert "ld.relaxed" in fix
     assert "bar.sync" in fix
+
+
+#: What the finding of a bug must say, and its fix; `{n}` is the n-th marked line of MARKS in the bug's text.
+SAID: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "commit-by-another-thread": (
+        ("tcgen05.mma", "tcgen05.commit", "tcgen05.ld"),
+        "tcgen05.commit of line {1} is by another thread than the one that has issued the operation",
+        "let the thread of line {0} execute line {1}, and wait for its mbarrier before line {2}",
+    ),
+    "tensormap-changed-after-a-wait-for-an-open-group": (
+        ("cp.async.bulk.tensor", "cp.async.bulk.wait_group"),
+        "wait_group of line {1} does not wait for line {0}, whose group no commit_group has closed",
+        "cp.async.bulk.commit_group after line {0}, before line {1}",
+    ),
+    "barrier-hoisted-out-of-the-branch": (
+        ("st.shared.u32 [%own], %r3", "ld.shared.u32 %r4"),
+        "The two warps have not synchronized",
+        "bar.sync between line {0} and line {1}, and another after line {1}, before line {0} is executed again",
+    ),
+    "counter-reset-under-its-pollers": (("st.release",), "last store to it, of line {0}, has left 0", ""),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_message_names_the_instruction_at_fault(name: str) -> None:
+    bug = next(each for each in BUGS if each.name == name)
+    marks, rule, fix = SAID[name]
+    lines = bug.text(right=False).splitlines()
+    at = [next(number for number, line in enumerate(lines, 1) if mark in line) for mark in marks]
+    found = next(each for seed in bug.seeds for each in bug.run(bug.schedules[0], right=False, seed=seed).findings)
+    assert rule.format(*at) in found.message
+    assert fix.format(*at) in found.fix
+
+
+def test_one_missing_wait_of_a_refill_is_one_finding() -> None:
+    """The reader that the refill overtakes may miss a phase too: a consequence."""
+    bug = next(each for each in BUGS if each.name == "response-overwritten-while-it-is-read")
+    (found,) = bug.run("eager", right=False).findings
+    assert {each.code for each in found.consequences} == {"mbarrier-round-behind"}

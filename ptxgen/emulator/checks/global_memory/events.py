@@ -260,6 +260,10 @@ class GlobalEvents:
             rule = f"No cp.async.bulk.wait_group without .read has waited for {other.opcode}"
             then = {"cta": ", then bar.sync,", "cluster": ", then barrier.cluster.arrive and .wait,"}.get(distance, "")
             fix = f"cp.async.bulk.wait_group 0 by the thread of line {other.line}{then} before line {statement.line}"
+            wait = fixes.wait_of_open_group(kind, other.line, self._flags.text) if other.line is not None else None
+            if wait is not None:
+                rule = fixes.OPEN_GROUP.format(wait=wait, line=other.line)
+                fix = f"cp.async.bulk.commit_group by the thread of line {other.line}, before line {wait}"
         else:
             rule = f"The two warps{', of different CTAs,' if distance != 'cta' else ''} have not synchronized"
             half = self._half_ordered(warp, actor) if distance == "grid" else ""

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
@@ -42,8 +44,8 @@ class _Use:
 class TensormapUses(Observer):
     """The copies that may be reading each map, by address."""
 
-    def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
-        self._happens_before, self._findings = happens_before, findings
+    def __init__(self, happens_before: HappensBefore, flags: WeakFlags, findings: Findings) -> None:
+        self._happens_before, self._flags, self._findings = happens_before, flags, findings
         self._uses: dict[int, list[_Use]] = {}
         #: The map that the copy uses which a warp is about to issue.
         self._next: tuple[int, int] | None = None
@@ -109,11 +111,16 @@ class TensormapUses(Observer):
     def _report(self, warp: int, address: int, statement: Instruction, work: AsyncWork) -> None:
         writer = self._findings.access("writer", statement, warp, space="global", address=address)
         reader = self._findings.access("reader", work.statement, work.warp, space="global", address=address)
+        line = work.statement.line
+        wait = fixes.wait_of_open_group(work.what, line, self._flags.text)
         self._findings.report(
             races.TENSORMAP_IN_USE,
             statement,
             summary=f"{writer} changes the tensormap {writer.place or f'{address:#x}'}, which the copy of line "
             f"{reader.line} may still be reading",
-            rule="The thread has not waited for the copy",
+            rule="The thread has not waited for the copy"
+            if wait is None
+            else fixes.OPEN_GROUP.format(wait=wait, line=line),
+            fix=None if wait is None else f"cp.async.bulk.commit_group after line {line}, before line {wait}",
             accesses=(writer, reader),
         )

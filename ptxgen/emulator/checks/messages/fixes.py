@@ -36,11 +36,16 @@ def between(one: Access, other: Access) -> str:
 
 
 def _barrier(barrier: str, one: Access, other: Access, text: KernelText | None) -> str:
-    """A barrier between two accesses; at the end of a loop if one between their lines is there already."""
+    """A barrier between two accesses, the later one first; at the end of a loop if one between their lines is there
+    already, and in both places if neither is and the next turn's access comes later.
+    """
     if text is not None and one.line is not None and other.line is not None:
         first, last = sorted((one.line, other.line))
         if text.has_barrier(first, last) and text.comes_back(last, first):
             return f"{barrier} after line {last}, before line {first} is executed again"
+        if one.line == first < last and text.comes_back_without_barrier(last, first):
+            again = f"another after line {last}, before line {first} is executed again"
+            return f"{barrier}{between(one, other)}, and {again}"
     return f"{barrier}{between(one, other)}"
 
 
@@ -58,11 +63,13 @@ def _across_ctas(found: Access, other: Access, instead: str) -> str | None:
     return f"{flag}; or {instead}" if instead else flag
 
 
-def of_unfinished(what: str, line: int, found: Access) -> str | None:
+def of_unfinished(what: str, line: int, found: Access, text: KernelText | None = None) -> str | None:
     """The fix where an access comes before an asynchronous operation of a line is complete (`what`: "tcgen05.mma").
 
     None: that of the check.
     """
+    if (early := wait_of_open_group(what, line, text)) is not None:
+        return f"cp.async.bulk.commit_group by the thread of line {line}, before line {early}"
     if what.startswith("tcgen05"):
         commit = f"tcgen05.commit by the issuing thread after line {line}"
         return f"{commit}, and a wait for its mbarrier before line {found.line}"
@@ -72,6 +79,18 @@ def of_unfinished(what: str, line: int, found: Access) -> str | None:
         wait = "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0"
         return f"{wait} by the thread of line {line}, then a barrier, before line {found.line}"
     return None
+
+
+def wait_of_open_group(what: str, line: int, text: KernelText | None) -> int | None:
+    """The line of the wait_group that comes before the group of a line's bulk store is committed; None if none does."""
+    stores = what in ("bulk store", "tensor store", "bulk reduction", "tensor reduction")
+    return text.waits_before_commit(line) if stores and text is not None else None
+
+
+#: Why a wait does not cover a bulk store, with the lines of both.
+OPEN_GROUP = (
+    "The cp.async.bulk.wait_group of line {wait} does not wait for line {line}, whose group no commit_group has closed"
+)
 
 
 def of_threads(
@@ -109,7 +128,9 @@ def of_cp_async(later: Access, distance: Distance) -> str:
     wait = "cp.async.wait_all (or cp.async.commit_group and cp.async.wait_group N)"
     if distance == "warp":
         return f"{wait} before line {later.line}, then bar.warp.sync where another lane has copied"
-    return f"{wait} by the copying threads, then {_BARRIERS[distance]}, before line {later.line}"
+    moved = f"; or, if line {later.line} reads what was there before, the copy after it and a barrier"
+    instead = moved if later.role == "reader" else ""
+    return f"{wait} by the copying threads, then {_BARRIERS[distance]}, before line {later.line}{instead}"
 
 
 def of_operation(found: Access, what: str, other: Access) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,35 @@ class KernelText:
             return False
         successors = self._program.successors[ranks[last]]
         return any(self._program.leads_to(each, operations[first].statement) for each in successors)
+
+    def comes_back_without_barrier(self, last: int, first: int) -> bool:
+        """Whether a path leads from a line back to one before it on which no barrier stands."""
+        return any(operation.statement.line == first for operation in self._until(last, _BARRIERS))
+
+    def waits_before_commit(self, line: int) -> int | None:
+        """The line of a wait_group that follows a bulk copy before the commit_group of its group; None if none does."""
+        for operation in self._until(line, ("cp.async.bulk.commit_group",)):
+            if operation.statement.opcode.startswith("cp.async.bulk.wait_group"):
+                return operation.statement.line
+        return None
+
+    def _until(self, line: int, ends: tuple[str, ...]) -> Iterator[Operation]:
+        """The instructions that paths from behind a line reach, each path up to an opcode that begins like `ends`."""
+        if line not in self._ranks:
+            return
+        blocks, rank = self._program.blocks, self._ranks[line]
+        index = next(at for at, each in enumerate(blocks[rank].operations) if each.statement.line == line)
+        pending, seen = [(rank, index + 1)], set[int]()
+        while pending:
+            rank, index = pending.pop()
+            for operation in blocks[rank].operations[index:]:
+                if operation.statement.opcode.startswith(ends):
+                    break
+                yield operation
+            else:
+                fresh = [each for each in self._program.successors[rank] if each not in seen]
+                seen.update(fresh)
+                pending += [(each, 0) for each in fresh]
 
     def accesses(self, lines: Iterable[int], opcodes: tuple[str, ...]) -> list[int]:
         """The lines among these whose opcode begins so, in ascending order."""

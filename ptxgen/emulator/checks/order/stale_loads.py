@@ -40,8 +40,8 @@ from ptxgen.emulator.checks.order.strong_words import StrongWords
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.engines.timeline import Timeline
 from ptxgen.emulator.memory.located import MemoryAccess
-from ptxgen.emulator.memory.strong_loads import StrongLoads
-from ptxgen.syntax import Instruction
+from ptxgen.emulator.memory.strong_loads import LastStore, StrongLoads
+from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -109,6 +109,8 @@ class StaleLoads(StrongLoads):
         self._fenced: dict[int, int] = {}
         #: What was published with the stale values that the present load returns, by warp and word.
         self.taken: dict[tuple[int, Word], Published] = {}
+        #: The words of the last access of each poll.
+        self._polls: dict[Statement, StrongWords] = {}
         #: How often loads of a line have found what was there before the store of another.
         self._returned: Counter[tuple[int, int]] = Counter()
 
@@ -120,6 +122,8 @@ class StaleLoads(StrongLoads):
         words = StrongWords.of(access)
         # Most words are data that nothing stores to: only what has changed may be older.
         changed = set(words.places.tolist()) if words is not None else set[Word]()
+        if words is not None:
+            self._polls[statement] = words
         changed = {each for each in changed if self.changed(each, size)}
         if words is None or not changed:
             return False
@@ -149,6 +153,7 @@ class StaleLoads(StrongLoads):
         words = StrongWords.of(access)
         if words is None or len(np.unique(words.places)) < len(words.places):
             return None
+        self._polls[access.statement] = words
         older, replaced = found.copy(), False
         for position, warp, own, lanes in words.by_warp():
             for word, lane in zip(own, lanes, strict=True):
@@ -176,6 +181,15 @@ class StaleLoads(StrongLoads):
         if not timeline.starves:
             bits = timeline.random.randrange(1, every)
         return [bool(bits >> number * parts // count & 1) for number in range(count)]
+
+    def last_store(self, poll: Statement, warp: int) -> LastStore | None:
+        words = self._polls.get(poll)
+        for _, other, own, _ in words.by_warp() if words is not None else ():
+            change = self._changes.get(own[0]) if other == warp else None
+            if change is not None and change.writers:
+                value = int.from_bytes(change.new.tobytes(), "little")
+                return LastStore(change.line, min(change.writers), value)
+        return None
 
     def returned(self) -> list[StaleValue]:
         return [StaleValue(*lines, times) for lines, times in sorted(self._returned.items())]

@@ -41,6 +41,8 @@ _MMAS = ("tcgen05.mma", "wgmma.mma_async")
 _CORE = ("tcgen05.mma", "tcgen05.cp")
 #: What writes shared memory whether or not it is read: prefetches into L2 drop their copies there.
 _COPIES = ("tensor copy", "bulk copy")
+#: What may fill shared memory again while threads still read what it has put there before.
+_REFILLS = (*_COPIES, "launch-control response")
 _NO_FLAG = FlagRace()
 _RELAXED = "barrier.cluster.arrive.relaxed"
 
@@ -316,7 +318,7 @@ class SharedRaces:
                 accesses=(found, other),
                 severity="advice" if by_mma or lag != "alone" else "error",
                 raced=raced,
-                cause=cause | (self._refilled(access, warp, "threads") if access.what in _COPIES else frozenset()),
+                cause=cause | (self._refilled(access, warp, "threads") if access.what in _REFILLS else frozenset()),
                 after=self._waits.waited_on(warp)
                 | {causes.CLUSTER_BARRIER}
                 | ({causes.early(other_warp)} if access.what in _COPIES else frozenset()),
@@ -476,7 +478,10 @@ class SharedRaces:
         elif not why and name:
             fix = f"wait for {name} before line {access.statement.line} (mbarrier.try_wait, branch on the result)"
         elif not why:
-            fix = fixes.of_unfinished(earlier.what, earlier.statement.line, found)
+            line, text = earlier.statement.line, self._flags.text
+            fix = fixes.of_unfinished(earlier.what, line, found, text)
+            if (wait := fixes.wait_of_open_group(earlier.what, line, text)) is not None:
+                rule = fixes.OPEN_GROUP.format(wait=wait, line=line)
         self._findings.report(
             mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
             access.statement,
@@ -499,7 +504,7 @@ class SharedRaces:
     def _refilled(self, copy: AsyncOperation, warp: int, reader: str) -> frozenset[Hashable]:
         """The cause of the races of a copy that overwrites what is read there, also with what has been copied there."""
         line = causes.in_use(copy.statement.line, reader)
-        if copy.mbarrier is None or self._waits.waited_on(warp):
+        if copy.mbarrier is None:
             return frozenset([line])
         return frozenset([line, causes.refilled(copy.mbarrier)])
 

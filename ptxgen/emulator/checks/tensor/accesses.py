@@ -20,17 +20,17 @@ from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.registry import mbarriers, tcgen05, uninitialized
-from ptxgen.emulator.checks.tensor.awaited import awaited_in_text
 from ptxgen.emulator.checks.tensor.fences import TensorFences
+from ptxgen.emulator.checks.tensor.missing_waits import MissingWaits
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.state.signals import Signal
 from ptxgen.emulator.state.tensor_transfers import TensorLoad
 from ptxgen.layouts.tmem import COLUMNS
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
-    from ptxgen.emulator.load.program import Program
     from ptxgen.emulator.observer import MachineView, ProgramView
 
 _BANDS = 8
@@ -49,13 +49,6 @@ def _named(columns: range) -> str:
     if len(columns) == 1:
         return f"TMEM column {columns.start}"
     return f"TMEM columns {columns.start}-{columns.stop - 1}"
-
-
-#: The fix where two warps have not synchronized their accesses to tensor memory.
-_SYNCHRONIZE = (
-    "bar.sync or an mbarrier between line {} and line {}, with tcgen05.fence::before_thread_sync before and "
-    "tcgen05.fence::after_thread_sync after it"
-)
 
 
 def _caused(statement: Statement, earlier: AsyncOperation | None) -> frozenset[Hashable]:
@@ -84,7 +77,7 @@ class TensorAccesses(OrderListener, Observer):
         self, happens_before: HappensBefore, fences: TensorFences, waits: StaleWaits, slots: int, findings: Findings
     ) -> None:
         self._happens_before, self._fences, self._waits, self._findings = happens_before, fences, waits, findings
-        self._program: Program | None = None
+        self._missing = MissingWaits(happens_before, waits, findings)
         #: True once an instruction has accessed tensor memory.
         self._used = False
         self.writer = np.zeros((slots, _BANDS, COLUMNS), np.int64)
@@ -103,7 +96,12 @@ class TensorAccesses(OrderListener, Observer):
         self._suspects: dict[int, list[tuple[range, Callable[[], None]]]] = {}
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
-        self._program = program  # type: ignore[assignment]
+        self._missing.launch_begins(program)  # type: ignore[arg-type]
+
+    def tensor_committed(
+        self, warp: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int
+    ) -> None:
+        self._missing.committed(commits[0][1])
 
     def keep_alive(self, slots: range, numbers: set[int]) -> None:
         numbers.difference_update(np.unique(self.writer[slots.start : slots.stop]).tolist())
@@ -171,7 +169,7 @@ class TensorAccesses(OrderListener, Observer):
                 warp,
                 event,
                 f"overwrites {_named(columns)} while {found} may still be reading them",
-                *self._unordered_load(warp, reader, event, load, operation.statement),
+                *self._missing.of_load(warp, reader, event, load, operation.statement),
             )
             self._against_load(reader, columns, event, report)
         if self._by_register[slot][..., span].any():
@@ -307,7 +305,7 @@ class TensorAccesses(OrderListener, Observer):
                 continue
             reader = self._access("reader", operation.statement, warp, slot, columns)
             writer = self._access("writer", earlier.statement, earlier.warp, slot, columns)
-            missing, fix = self._unawaited(warp, "issuing", earlier, operation.statement)
+            missing, fix = self._missing.of_operation(warp, "issuing", earlier, operation.statement)
             self._findings.report(
                 tcgen05.TENSOR_RACE,
                 operation.statement,
@@ -361,7 +359,7 @@ class TensorAccesses(OrderListener, Observer):
         loaded = self._loaded_in(slot, range(_BANDS), columns)
         for reader, load, event in self._unordered_loads(warp, slot, loaded, columns):
             used = self._access("reader", load, reader, slot, columns)
-            why, fix = self._unordered_load(warp, reader, event, load, statement)
+            why, fix = self._missing.of_load(warp, reader, event, load, statement)
             if load is not None and self._by_register[slot][reader % self._happens_before.warps][..., span].any():
                 why, fix = _USED_LATE, f"tcgen05.wait::ld after line {load.line}, before the two warps synchronize"
             cause = _caused(statement, None)
@@ -429,59 +427,8 @@ class TensorAccesses(OrderListener, Observer):
         writer = self._access("writer", operation.statement, warp, slot, columns)
         other = self._access(role, earlier.statement, earlier.warp, slot, columns)
         what = f"overwrites {_named(columns)} while {other} may still be {doing} them"
-        missing, fix = self._unawaited(warp, "issuing", earlier, operation.statement)
+        missing, fix = self._missing.of_operation(warp, "issuing", earlier, operation.statement)
         self._race(writer, other, operation.statement, warp, Event(earlier.number), what, missing, fix)
-
-    def _unordered_load(
-        self, warp: int, reader: int, event: Event, load: Statement | None, statement: Statement
-    ) -> tuple[str, str | None]:
-        """Why an access of a warp is unordered with another one's load, and the fix; None: that of the check."""
-        if load is None:
-            return "The two warps have not synchronized since the load", None
-        early = self._waits.released_early(reader, warp, event.clock)
-        if early is not None:
-            return (
-                f"Its warp arrives on {early[0]} in line {early[1]}, before the load",
-                f"mbarrier.arrive on {early[0]} after line {load.line} and tcgen05.wait::ld",
-            )
-        if event.clock == PENDING and not awaited_in_text(self._program, load, "tcgen05.wait::ld"):
-            return "No tcgen05.wait::ld follows the load", f"tcgen05.wait::ld after line {load.line}"
-        if reader == warp:
-            return "The load has not completed", None
-        fix = _SYNCHRONIZE.format(*sorted((load.line, statement.line)))
-        return "The two warps have not synchronized since the load", fix
-
-    def _unawaited(self, warp: int, which: str, earlier: AsyncOperation, statement: Statement) -> tuple[str, str]:
-        """Why an operation is not complete for the `which` warp, and the fix."""
-        line, own = earlier.statement.line, earlier.warp
-        if earlier.what == "tcgen05.st":
-            if own is None or own == warp:
-                return f"The {which} warp has not waited for the store", f"tcgen05.wait::st after line {line}"
-            awaited = earlier.number in self._happens_before.observed[own].operations
-            if awaited or awaited_in_text(self._program, earlier.statement, "tcgen05.wait::st"):
-                return (
-                    "Its warp waits for the store, but the two warps have not synchronized since",
-                    _SYNCHRONIZE.format(*sorted((line, statement.line))),
-                )
-            return (
-                "No tcgen05.wait::st of its warp follows the store",
-                f"tcgen05.wait::st after line {line}, before the two warps synchronize",
-            )
-        early = self._waits.released_early(warp, own, full=earlier.mbarrier)
-        if early is not None:
-            return (
-                f"The {which} warp arrives on {early[0]} in line {early[1]}, before this access: the next "
-                f"{earlier.what} may begin from then on",
-                f"mbarrier.arrive on {early[0]} after line {statement.line} and tcgen05.wait::ld",
-            )
-        missing = f"The {which} warp has not waited for the tcgen05.commit of that operation"
-        if earlier.mbarrier is not None:
-            name = self._findings.name("shared", earlier.mbarrier)
-            return missing, f"wait for {name}, on which its tcgen05.commit arrives, before line {statement.line}"
-        return missing, (
-            f"tcgen05.commit by the issuing thread after line {line}, and a wait for its mbarrier before line "
-            f"{statement.line}"
-        )
 
     def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
         slot, warp_id = divmod(warp, self._happens_before.warps)
@@ -510,7 +457,7 @@ class TensorAccesses(OrderListener, Observer):
                         accesses=(reader, writer),
                     )
                     continue
-                missing, fix = self._unawaited(warp, "loading", earlier, statement)
+                missing, fix = self._missing.of_operation(warp, "loading", earlier, statement)
                 self._race(
                     reader,
                     writer,
