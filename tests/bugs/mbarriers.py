@@ -250,8 +250,8 @@ END:
         name="multicast-ring-without-the-peers-release",
         source=REBUILT,
         what="the leader refills both CTAs by multicast once its own consumer has released the stage",
-        code="mbarrier-round-behind",
-        also=("shared-race",),
+        code="shared-race",
+        also=("mbarrier-round-behind",),
         block=64,
         grid=2,
         cluster=2,
@@ -283,7 +283,7 @@ RELEASED:
 EXPECT:
     @%p4 bra PEER;
     mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
-    {MULTICAST} [stage], [%data], 256, [full], %rs0;
+    {MULTICAST} [stage], [%data], 256, [full], %rs0; // <--
     bra NEXT;
 PEER:
     mbarrier.arrive.expect_tx.shared.b64 _, [full], 256; // <--
@@ -300,7 +300,7 @@ CONSUME:
 FULL:
     mbarrier.try_wait.parity.shared.b64 %done, [full], %r1; // <--
     @!%done bra FULL;
-    ld.shared.u32 %r4, [stage];
+    ld.shared.u32 %r4, [stage]; // <--
     fence.proxy.async.shared::cta;
     bar.warp.sync 0xffffffff;
 -    setp.ne.u32 %p5, %rank, 0;
@@ -320,8 +320,8 @@ END:
         name="ring-released-by-one-of-two-warpgroups",
         source=REBUILT,
         what="two consumer warpgroups share a stage, but the empty mbarrier counts one of them",
-        code="mbarrier-round-behind",
-        also=("shared-race",),
+        code="shared-race",
+        also=("mbarrier-round-behind",),
         block=288,
         ptx=f"""
     .shared .align 128 .b8 stage[256];
@@ -355,7 +355,7 @@ FULL:
     @!%done bra FULL;
     mov.u32 %r3, stage;
     mad.lo.u32 %r3, %lane, 4, %r3;
-    ld.shared.u32 %r4, [%r3];
+    ld.shared.u32 %r4, [%r3]; // <--
     fence.proxy.async.shared::cta;
 -    setp.ge.u32 %p3, %warp, 4;
 -    @%p3 bra SKIP;

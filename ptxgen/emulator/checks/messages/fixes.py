@@ -133,8 +133,16 @@ def of_cp_async(later: Access, distance: Distance) -> str:
     return f"{wait} by the copying threads, then {_BARRIERS[distance]}, before line {later.line}{instead}"
 
 
-def of_operation(found: Access, what: str, other: Access) -> str:
-    """The fix where an asynchronous operation (`what`: "tensor copy", "tcgen05.mma") races with a thread's access."""
+def of_operation(found: Access, what: str, other: Access, *, apart: bool = False) -> str:
+    """The fix where an asynchronous operation (`what`: "tensor copy", "tcgen05.mma") races with a thread's access, of a
+    peer CTA if they are `apart`.
+    """
+    if apart:
+        return (
+            f"let the threads of line {other.line} arrive after it on an mbarrier of the CTA that issues line "
+            f"{found.line} (mbarrier.arrive.release.cluster.shared::cluster), and the issuing thread wait for them "
+            "(or barrier.cluster)"
+        )
     if found.role == "reader":
         return (
             f"fence.proxy.async after line {other.line}, then bar.sync or an mbarrier that the issuing thread waits "

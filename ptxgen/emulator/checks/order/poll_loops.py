@@ -64,8 +64,8 @@ class PollLoops(Observer):
         self._program = program  # type: ignore[assignment]
 
     def ends(self, poll: Instruction, warp: int, lanes: NDArray[np.bool_], value: NDArray[np.uint8]) -> bool:
-        """Whether all of these lanes (32) of a warp leave the loop around a poll at once if it gives them the bytes of
-        `value`; False where that does not follow from registers alone.
+        """Whether all of these lanes (32) of a warp leave the loop around a poll by a branch that depends on it, if it
+        gives them the bytes of `value`; False where that does not follow from registers alone.
         """
         if poll not in self._loops:
             self._loops[poll] = self._around(poll)
@@ -109,15 +109,21 @@ class PollLoops(Observer):
         """Whether a group leaves a loop before it polls again; the registers that it writes are `saved` before."""
         assert self._program is not None
         blocks, rank, first = self._program.blocks, *loop.begin
-        steps = 0
-        while rank in loop.blocks:
-            block = blocks[rank]
+        made, steps = {loop.register}, 0  # registers that depend on what the poll reads
+        while True:
+            block, decides = blocks[rank], False
             goes = block.following
             for operation in block.operations[first:]:
                 steps += 1
                 traits = operation.traits
                 if traits is None or steps > _MANY:
                     return False
+                depends = not made.isdisjoint(operation.reads | operation.guard_reads)
+                decides |= depends and traits.control == "branch"
+                if depends:
+                    made |= operation.writes
+                elif operation.guard is None:
+                    made -= operation.writes
                 acting = group
                 if operation.guard is not None:
                     chosen = group.narrowed(group.full(operation.guard(group)))
@@ -134,10 +140,11 @@ class PollLoops(Observer):
                     for index in operation.writes:
                         self._save(index, warp, saved)
                     operation.run(acting)
+            if goes not in loop.blocks:
+                return decides
             rank, first = goes, 0
             if rank == loop.begin[0]:
                 return False
-        return True
 
     def _around(self, poll: Instruction) -> _Loop | None:
         for rank, number, operation in self._operations():

@@ -337,8 +337,8 @@ class SharedRaces:
         distance: fixes.Distance = "cluster" if apart else "cta"
         if copy is not None:
             return self._of_copy(found, copy, distance)
-        if access.number and not apart:
-            return fixes.of_operation(found, access.what, other)
+        if access.number and (not apart or found.role == "writer"):
+            return fixes.of_operation(found, access.what, other, apart=apart)
         return fixes.of_threads(found, access.what, other, kind, distance, self._flags.text)
 
     def _of_copy(self, found: Access, line: int, distance: fixes.Distance) -> str | None:
