@@ -29,7 +29,12 @@ class AttentionConfig:
     lse: bool = option(
         False, "also store the logarithm of each row's sum of exponentials, in fp32", choices=(False, True)
     )
-    query_tile: int = option(64, "queries of a CTA, 64 for each warpgroup", range=(64, 192, 64))
+    query_tile: int = option(
+        0,
+        "queries of a CTA: 64 for each warpgroup, on Blackwell 128; 0: of one warpgroup",
+        range=(0, 256, 64),
+        on={"sm_90a": (0, 192, 64), "sm_100a": (0, 256, 128)},
+    )
     key_tile: int = option(128, "keys of a block", range=(16, 256, 16))
     stages: int = option(1, "blocks of K and of V in shared memory", range=(1, 8, 1))
     overlap: bool = option(
@@ -46,7 +51,7 @@ class AttentionConfig:
     chunk: int = option(64, "columns of O that a TMA epilogue stores at a time", choices=(32, 64, 128))
     chunk_buffers: int = option(1, "chunks of O in shared memory", range=(1, 4, 1))
     scheduler: str = option("grid", "grid: one tile per CTA; static: persistent", choices=("grid", "static"))
-    slots: int = option(132, "CTAs of a static scheduler, one per SM: an H200 has 132", range=(1, 1024, 1))
+    slots: int = option(132, "CTAs of a static scheduler, one per SM: an H200 has 132, a B200 148", range=(1, 1024, 1))
     panel: int = option(
         0, "heads that take turns tile by tile; 0: all tiles of a head before the next", range=(0, 64, 1)
     )
@@ -61,7 +66,11 @@ class AttentionConfig:
         for name in ("dtype", "o_dtype"):
             value = getattr(self, name)
             object.__setattr__(self, name, ALIASES.get(value, value or ""))
-        options.require(self, [each.name for each in fields(self)])
+        options.require(self, [each.name for each in fields(self) if not each.metadata["on"]])
+
+    def require(self, target: str) -> None:
+        """Raises PlanError for a value that is not among an option's on this target."""
+        options.require(self, [each.name for each in fields(self) if each.metadata["on"]], target)
 
     def chosen(self) -> list[str]:
         """What differs from the defaults, as `--set` takes it."""

@@ -10,21 +10,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.attention.config import AttentionConfig
+from ptxgen.attention.roles import AttentionRoles
 from ptxgen.attention.softmax import Softmax
-from ptxgen.gemm.accumulator import RegisterAccumulator
+from ptxgen.attention.tensor_memory import TensorMemory
+from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.operand import Fragments, Operand
 from ptxgen.gemm.pipeline import Pipeline
 from ptxgen.gemm.roles import Roles
-from ptxgen.gemm.shared_map import SharedMap
+from ptxgen.gemm.shared_map import SharedMap, Wanted
 from ptxgen.gemm.tile_scheduler import TileScheduler
+from ptxgen.layouts.tmem import LANES
 from ptxgen.options import PlanError
 
 if TYPE_CHECKING:
     from ptxgen.attention.problem import AttentionProblem
     from ptxgen.builder import Template
 
-#: Rows of a warpgroup.
+#: Rows of a warpgroup's wgmma.
 ROWS = 64
 
 
@@ -39,17 +42,19 @@ class AttentionPlan:
     k: Operand
     v: Operand
     #: Q·Kᵀ of a block of keys.
-    scores: RegisterAccumulator
+    scores: RegisterAccumulator | Accumulator
     softmax: Softmax
     #: The exponentials of the scores, the A of the second MMA.
     exponentials: Fragments
     #: The sum over blocks of exponentials times V.
-    output: RegisterAccumulator
+    output: RegisterAccumulator | Accumulator
     epilogue: Epilogue
     scheduler: TileScheduler
-    roles: Roles
+    roles: Roles | AttentionRoles
     pipelines: tuple[Pipeline, ...]
     shared: SharedMap
+    #: None on Hopper.
+    memory: TensorMemory | None = None
     name: str = ""
     #: The options that `ptxgen run FILE.ptx` needs to make this plan again from the kernel of that name.
     settings: tuple[str, ...] = ()
@@ -57,41 +62,23 @@ class AttentionPlan:
     @classmethod
     def of(cls, config: AttentionConfig, template: Template, *, design: str, target: str) -> AttentionPlan:
         """Plan a config. Raises PlanError, with the numbers, where the hardware has no room or no such form."""
-        specialized = design == "specialized"
-        warpgroups = config.query_tile // ROWS
-        _require(config, specialized=specialized)
-        q = _operand("q", config, config.query_tile, config.head_size)
-        k = _operand("k", config, config.key_tile, config.head_size)
-        v = _operand("v", config, config.values, config.key_tile, major="mn")
-        exponentials = Fragments("e", config.dtype, config.key_tile)
-        scores = RegisterAccumulator.of(q, k, m=config.query_tile, n=config.key_tile)
-        output = RegisterAccumulator.of(exponentials, v, m=config.query_tile, n=config.values)
-        kept = scores.registers + output.registers + exponentials.registers
-        roles = Roles.warpgroups(
-            warpgroups,
-            kept,
-            max(config.key_tile, config.values) // 2,
-            specialized=specialized,
-            producer=config.load_registers,
-            parts=f"{output.registers} output + {scores.registers} scores + {exponentials.registers} exponentials",
-        )
+        config.require(target)
+        if config.epilogue == "tma" and config.values % config.chunk:
+            raise PlanError(f"chunk must divide the {config.values} columns of O, not {config.chunk}")
+        rows = config.query_tile or (ROWS if target == "sm_90a" else LANES)
+        parts = (_hopper if target == "sm_90a" else _blackwell)(config, rows, design)
+        wanted = [parts.q.wanted(parts.query_tiles), parts.k.wanted(config.stages), parts.v.wanted(config.stages)]
+        wanted += [*parts.epilogue.wanted, *parts.wanted]
+        wanted += [region for each in parts.pipelines for region in each.wanted]
+        shared = SharedMap.place(wanted, target=target)
+        placed = tuple(each.placed(shared) for each in parts.pipelines)
         scheduler = TileScheduler(
-            config.scheduler, config.query_tile, 1, panel=config.panel, slots=config.slots, batched=True,
+            config.scheduler, rows, 1, panel=config.panel, slots=config.slots, batched=True,
             extents=("queries", "heads"), backward=config.causal,
         )  # fmt: skip
-        epilogue = Epilogue.of(
-            output, config.o_type, tma=config.epilogue == "tma", chunk=config.chunk, buffers=config.chunk_buffers,
-            warps=roles.storing, whole=True, heads=True,
-        )  # fmt: skip
-        pipelines = _pipelines(config, q, k, v, warpgroups, scheduler)
-        wanted = [q.wanted(1), k.wanted(config.stages), v.wanted(config.stages), *epilogue.wanted]
-        wanted += [region for each in pipelines for region in each.wanted]
-        shared = SharedMap.place(wanted, target=target)
-        placed = tuple(each.placed(shared) for each in pipelines)
-        softmax = Softmax(config.key_tile, config.causal, config.lse)
         return cls(
-            config, template, target, q, k, v, scores, softmax, exponentials, output, epilogue, scheduler, roles,
-            placed, shared,
+            config, template, target, parts.q, parts.k, parts.v, parts.scores, parts.softmax, parts.exponentials,
+            parts.output, parts.epilogue, scheduler, parts.roles, placed, shared, parts.memory,
         )  # fmt: skip
 
     def pipeline(self, name: str) -> Pipeline:
@@ -101,14 +88,20 @@ class AttentionPlan:
                 return each
         raise KeyError(f"no pipeline {name!r}; there are {', '.join(each.name for each in self.pipelines)}")
 
+    @property
+    def places(self) -> str:
+        """Where scores, exponentials and output are, in words."""
+        if isinstance(self.scores, RegisterAccumulator) and isinstance(self.output, RegisterAccumulator):
+            return (
+                f"{self.output.registers} registers a thread for the output, {self.scores.registers} for scores, "
+                f"{self.exponentials.registers} for exponentials"
+            )
+        assert self.memory is not None
+        return self.memory.explain()
+
     def offset(self, name: str) -> int:
         """Where a region of shared memory starts, in bytes."""
         return self.shared.offset(name)
-
-    @property
-    def warpgroups(self) -> int:
-        """Those that multiply."""
-        return self.scores.warpgroups
 
     @property
     def entry(self) -> str:
@@ -144,34 +137,119 @@ class AttentionPlan:
         return AttentionProblem(self, queries, keys, **more)
 
 
-def _require(config: AttentionConfig, *, specialized: bool) -> None:
-    """Raises PlanError for options that exclude each other."""
-    if not specialized and config.query_tile != ROWS:
-        raise PlanError(f"one warpgroup has {ROWS} queries: query_tile must be {ROWS} here, not {config.query_tile}")
-    if config.consumers == "pingpong" and config.query_tile == ROWS:
+@dataclass(frozen=True)
+class _Parts:
+    """What differs between the targets. `query_tiles`: tiles of Q in shared memory, one for each MMA."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    scores: RegisterAccumulator | Accumulator
+    softmax: Softmax
+    exponentials: Fragments
+    output: RegisterAccumulator | Accumulator
+    epilogue: Epilogue
+    roles: Roles | AttentionRoles
+    pipelines: list[Pipeline]
+    memory: TensorMemory | None = None
+    wanted: tuple[Wanted, ...] = ()
+    query_tiles: int = 1
+
+
+def _hopper(config: AttentionConfig, rows: int, design: str) -> _Parts:
+    """Scores, exponentials and output in the registers of warpgroups with 64 queries each."""
+    specialized, warpgroups = design == "specialized", rows // ROWS
+    if not specialized and warpgroups > 1:
+        raise PlanError(f"one warpgroup has {ROWS} queries: query_tile must be {ROWS} here, not {rows}")
+    if config.consumers == "pingpong" and warpgroups == 1:
         raise PlanError(f"pingpong takes two or three warpgroups: query_tile must be {2 * ROWS} or {3 * ROWS}")
     if config.overlap and config.stages < 2:
         raise PlanError("overlap takes two stages or more: the next block of keys is read before this one's values are")
-    if config.epilogue == "tma" and config.values % config.chunk:
-        raise PlanError(f"chunk must divide the {config.values} columns of O, not {config.chunk}")
-
-
-def _operand(name: str, config: AttentionConfig, rows: int, k: int, major: str = "k") -> Operand:
-    """A tile in shared memory; V is the B of a product over keys, contiguous along its columns."""
-    return Operand(name, config.dtype, major, rows, "128B", wgmma=True, stage_bytes=2 * k, heads=True)
-
-
-def _pipelines(
-    config: AttentionConfig, q: Operand, k: Operand, v: Operand, warpgroups: int, scheduler: TileScheduler
-) -> list[Pipeline]:
-    """K and V have rings of their own: a block of keys is free before its values are."""
-    warps = 4 * warpgroups
-    made = [
-        Pipeline("q", 1, 1, q.bytes, warps if scheduler.persistent else 0, "the queries of a tile"),
+    q, k, v = _operands(config, rows, wgmma=True)
+    exponentials = Fragments("e", config.dtype, config.key_tile)
+    scores = RegisterAccumulator.of(q, k, m=rows, n=config.key_tile)
+    output = RegisterAccumulator.of(exponentials, v, m=rows, n=config.values)
+    roles = Roles.warpgroups(
+        warpgroups,
+        scores.registers + output.registers + exponentials.registers,
+        max(config.key_tile, config.values) // 2,
+        specialized=specialized,
+        producer=config.load_registers,
+        parts=f"{output.registers} output + {scores.registers} scores + {exponentials.registers} exponentials",
+    )
+    epilogue = _epilogue(config, output, roles.storing)
+    warps, persistent = 4 * warpgroups, config.scheduler != "grid"
+    pipelines = [
+        Pipeline("q", 1, 1, q.bytes, warps if persistent else 0, "the queries of a tile"),
         Pipeline("k", config.stages, 1, k.bytes, warps, "a block of keys"),
         Pipeline("v", config.stages, 1, v.bytes, warps, "a block of values"),
     ]
     if config.consumers == "pingpong":
         # Warpgroups that take turns: the warps of one arrive where the next waits.
-        made.append(Pipeline("turn", warpgroups, 4, 0, 0, "the turn of a warpgroup to multiply"))
-    return made
+        pipelines.append(Pipeline("turn", warpgroups, 4, 0, 0, "the turn of a warpgroup to multiply"))
+    softmax = Softmax(config.key_tile, config.causal, config.lse)
+    return _Parts(q, k, v, scores, softmax, exponentials, output, epilogue, roles, pipelines)
+
+
+def _blackwell(config: AttentionConfig, rows: int, design: str) -> _Parts:
+    """Scores, exponentials and output in tensor memory, a softmax warpgroup for each tile of 128 queries."""
+    specialized, tiles = design == "specialized", rows // LANES
+    if not specialized and tiles > 1:
+        raise PlanError(f"one warpgroup has {LANES} queries: query_tile must be {LANES} here, not {rows}")
+    if config.key_tile % 32 or config.key_tile > LANES:
+        raise PlanError(
+            f"a thread holds the scores of a row, 32 by 32: key_tile must be a multiple of 32 up to {LANES}, not "
+            f"{config.key_tile}"
+        )
+    q, k, v = _operands(config, LANES, wgmma=False)
+    memory = TensorMemory(tiles, config.key_tile, config.values)
+    exponentials = Fragments("e", config.dtype, config.key_tile)
+    scores = Accumulator.of(q, k, m=LANES, n=config.key_tile, cta_group=1, stages=1)
+    output = Accumulator.of(exponentials, v, m=LANES, n=config.values, cta_group=1, stages=1)
+    roles = AttentionRoles(tiles) if specialized else Roles()
+    persistent = config.scheduler != "grid"
+    pipelines = [
+        Pipeline("q", 1, 1, tiles * q.bytes, 1 if persistent else 0, "the queries of a tile"),
+        Pipeline("k", config.stages, 1, k.bytes, 1, "a block of keys"),
+        Pipeline("v", config.stages, 1, v.bytes, 1, "a block of values"),
+        Pipeline("s", tiles, 1, 0, 0, "the scores of a tile"),
+        Pipeline("o", tiles, 1, 0, 0, "the output of a tile"),
+    ]
+    wanted = [Wanted("tmem", 4, 4, "address of the scores")]
+    if specialized:
+        words = 4 * LANES
+        pipelines += [
+            # Warps of the softmax and of the correction.
+            Pipeline("e", tiles, 8, 0, 0, "exponentials, and the output that they are added to,"),
+            Pipeline("stats", tiles, 4, 0, 0, "what a row's output is multiplied by"),
+        ]
+        wanted += [
+            Wanted("shrink", tiles * words, 16, "factors of rows", tiles),
+            # A persistent kernel has those of two tiles.
+            Wanted("sums", (1 + persistent) * tiles * words, 16, "sums of rows", (1 + persistent) * tiles),
+        ]
+    softmax = Softmax(config.key_tile, config.causal, config.lse, whole_rows=True)
+    return _Parts(
+        q, k, v, scores, softmax, exponentials, output, _epilogue(config, output, 4), roles, pipelines, memory,
+        tuple(wanted), tiles,
+    )  # fmt: skip
+
+
+def _operands(config: AttentionConfig, rows: int, *, wgmma: bool) -> tuple[Operand, Operand, Operand]:
+    """Tiles in shared memory; V is the B of a product over keys, contiguous along its columns."""
+
+    def operand(name: str, rows: int, k: int, major: str = "k") -> Operand:
+        return Operand(name, config.dtype, major, rows, "128B", wgmma=wgmma, stage_bytes=2 * k, heads=True)
+
+    return (
+        operand("q", rows, config.head_size),
+        operand("k", config.key_tile, config.head_size),
+        operand("v", config.values, config.key_tile, major="mn"),
+    )
+
+
+def _epilogue(config: AttentionConfig, output: RegisterAccumulator | Accumulator, warps: int) -> Epilogue:
+    return Epilogue.of(
+        output, config.o_type, tma=config.epilogue == "tma", chunk=config.chunk, buffers=config.chunk_buffers,
+        warps=warps, whole=True, heads=True, row_scale=isinstance(output, Accumulator),
+    )  # fmt: skip

@@ -17,11 +17,35 @@ class Softmax:
     keys: int
     causal: bool
     lse: bool
+    #: Whether a thread loads a whole row from tensor memory; else it has a fragment of wgmma, two rows 8 apart.
+    whole_rows: bool = False
 
     @property
     def registers(self) -> int:
-        """Scores of a thread: a warpgroup has 64 rows of a block."""
-        return self.keys // 2
+        """Scores of a thread: a warpgroup has 64 rows of a block in fragments, or 128 whole ones."""
+        return self.keys if self.whole_rows else self.keys // 2
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The rows of a thread, by number."""
+        return (0,) if self.whole_rows else (0, 1)
+
+    @property
+    def warp_rows(self) -> int:
+        return 32 if self.whole_rows else 16
+
+    def row(self, register: int) -> int:
+        """The row of a thread that a score belongs to."""
+        return 0 if self.whole_rows else register // 2 % 2
+
+    def column(self, register: int) -> int:
+        """The key of a score, from the first of the thread on."""
+        return register if self.whole_rows else register // 4 * 8 + register % 2
+
+    @property
+    def neighbors(self) -> tuple[int, ...]:
+        """Distances of the lanes that share a row, for butterfly shuffles."""
+        return () if self.whole_rows else (1, 2)
 
     @property
     def ln2(self) -> str:

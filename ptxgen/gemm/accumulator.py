@@ -46,7 +46,7 @@ class Accumulator:
     @classmethod
     def of(
         cls,
-        a: Operand,
+        a: Operand | Fragments,
         b: Operand,
         *,
         m: int,
@@ -157,7 +157,7 @@ class Accumulator:
         return f"{self.columns} of {COLUMNS} TMEM columns × {LANES} lanes: {what}{shared}{others}"
 
 
-def _plain(a: Operand, b: Operand, m: int, n: int, cta_group: int) -> InstructionDescriptor:
+def _plain(a: Operand | Fragments, b: Operand, m: int, n: int, cta_group: int) -> InstructionDescriptor:
     return InstructionDescriptor(
         kind=a.type.kind,
         a_type=a.dtype,
@@ -172,7 +172,7 @@ def _plain(a: Operand, b: Operand, m: int, n: int, cta_group: int) -> Instructio
 
 
 def _scaled(
-    a: Operand, b: Operand, m: int, n: int, cta_group: int, scales: tuple[ScaleOperand, ...]
+    a: Operand | Fragments, b: Operand, m: int, n: int, cta_group: int, scales: tuple[ScaleOperand, ...]
 ) -> BlockScaledInstructionDescriptor:
     type = scales[0].type
     return BlockScaledInstructionDescriptor(

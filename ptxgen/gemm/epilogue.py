@@ -40,7 +40,7 @@ class Epilogue:
     In block-scaled kernels a part is whole chunks.
 
     `whole`: a tile has all columns of C, whose rows are whole units of 16 bytes. `heads`: the tensormap of C has the
-    head as third dimension and the batch as fourth.
+    head as third dimension and the batch as fourth. `row_scale`: a thread multiplies its row by %f_row_scale.
     """
 
     c_type: str
@@ -61,6 +61,7 @@ class Epilogue:
     blocks: int = 1
     whole: bool = False
     heads: bool = False
+    row_scale: bool = False
 
     @classmethod
     def of(
@@ -81,6 +82,7 @@ class Epilogue:
         cache: str = "",
         whole: bool = False,
         heads: bool = False,
+        row_scale: bool = False,
     ) -> Epilogue:
         """The epilogue of an accumulator: by `warps` warps, and with `tma` in chunks of at most `chunk` columns.
 
@@ -129,6 +131,7 @@ class Epilogue:
             blocks,
             whole,
             heads,
+            row_scale,
         )
 
     @property

@@ -39,7 +39,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Fragments:
-    """An A of wgmma in registers: `k` columns of 64 rows, packed from the registers of an accumulator of that many."""
+    """An A of `k` columns that threads pack from an accumulator: in registers for wgmma, else in tensor memory."""
 
     name: str
     dtype: str
@@ -62,8 +62,13 @@ class Fragments:
 
     @property
     def registers(self) -> int:
-        """Registers of a thread."""
+        """Registers of a thread for wgmma, four for each instruction."""
         return 4 * self.steps
+
+    @property
+    def columns(self) -> int:
+        """Columns of tensor memory for tcgen05.mma, 32 bits each."""
+        return self.k * self.type.bytes // 4
 
 
 @dataclass(frozen=True)

@@ -188,13 +188,13 @@ class AttentionRun:
         return [
             ("problem", f"O = softmax(scale·Q·Kᵀ)·V with {sizes}, head size {columns}; {config.dtype} in, "
              f"{config.o_type} out"),
-            ("tile", f"{config.query_tile} queries, {plan.softmax.explain()}; grid {grid} of {problem.block} threads"),
+            ("tile", f"{plan.scheduler.rows} queries, {plan.softmax.explain()}; grid {grid} of {problem.block} "
+             "threads"),
             ("scheduler", plan.scheduler.explain()),
             ("roles", plan.roles.explain()),
             ("shared", f"{plan.shared.bytes} of {plan.shared.limit} bytes: {regions}"),
             *(("pipeline", f"{each.name}: {each.explain()}") for each in plan.pipelines),
-            ("registers", f"{plan.output.registers} output, {plan.scores.registers} scores, "
-             f"{plan.exponentials.registers} exponentials a thread"),
+            ("accumulators", plan.places),
             ("epilogue", plan.epilogue.explain()),
         ]  # fmt: skip
 

@@ -293,7 +293,7 @@ def _print(
 
     files = options.outputs
     for label, words in given.facts:
-        print(f"{label:<10} {words}")
+        print(f"{label:<12} {words}")
     print(result.summary(consequences=options.verbose))
     print(f"ptxas: {f'{cubin.registers} registers' if cubin else 'not installed'}; {result.compared}")
     if found:
