@@ -287,6 +287,27 @@ def store_fragment(shape: MatrixShape, num: int, trans: bool) -> Fragment:
     raise ValueError(f"stmatrix has no .{shape} {'with' if trans else 'without'} .trans")
 
 
+@lru_cache(maxsize=32)
+def row_threads(instruction: Literal["ldmatrix", "stmatrix"], shape: MatrixShape, num: int) -> NDArray[np.int64]:
+    """Which thread supplies the address of each row of memory: array [matrices, rows], read-only.
+
+    The addresses of further threads are ignored (PTX ISA 9.7.14.5.15 and 9.7.14.5.16). A row has 16 bytes.
+
+    >>> from ptxgen.layouts.fragments import row_threads
+    >>> int(row_threads("ldmatrix", "m8n8", 4)[2, 3])
+    19
+    """
+    shapes = ("m8n8", "m8n16", "m16n16") if instruction == "ldmatrix" else ("m8n8", "m16n8")
+    if shape not in shapes:
+        raise ValueError(f"{instruction} has no .{shape}")
+    rows = 16 if shape == "m16n16" else 8
+    if num not in (1, 2, 4) or rows * num > WARP:
+        raise ValueError(
+            f"{instruction}.{shape} has {'.x1 and .x2' if rows == 16 else '.x1, .x2 and .x4'}, not .x{num}"
+        )
+    return frozen(np.arange(num * rows).reshape(num, rows))
+
+
 def regrouped(fragment: Fragment, moved: int, bits: int) -> Fragment:
     """A fragment of elements of `moved` bits as one of elements of `bits` bits, which lie one after the other in a row.
 

@@ -1,7 +1,8 @@
 """Pictures of layouts: `draw("operand", ["mn", "64B"])` gives a Picture, which `svg` and `terminal` show.
 
-`kinds` holds what can be drawn; `shared`, `tensor`, `threads`, `software`, `convolution` and `notation` draw it from
-the address maps of `ptxgen.layouts`, so that a picture shows what the emulator does. `points` answers for one element.
+`kinds` holds what can be drawn; `shared`, `tensor`, `threads`, `row_addresses`, `software`, `convolution` and
+`notation` draw it from the address maps of `ptxgen.layouts`, so that a picture shows what the emulator does. `points`
+answers for one element.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ptxgen.pictures.convolution import im2col  # noqa: F401
 from ptxgen.pictures.kinds import KINDS, Kind
 from ptxgen.pictures.model import Picture, beside
 from ptxgen.pictures.notation import cute  # noqa: F401
+from ptxgen.pictures.row_addresses import rows  # noqa: F401
 from ptxgen.pictures.software import pitch  # noqa: F401
 from ptxgen.pictures.svg import svg
 from ptxgen.pictures.terminal import text

@@ -105,6 +105,7 @@ class Declared:
                 return each
         close = difflib.get_close_matches(name, [each.name for each in self.parameters], n=1)
         others = [kind.name for kind in KINDS.values() if any(each.name == name for each in kind.parameters)]
+        others = [name] if name in others else others  # the layout that is about it
         elsewhere = f"; the layout {others[0]} has it" if len(others) == 1 else ""
         advice = f"; did you mean {close[0]}?" if close else f"; it has {self._names()}{elsewhere}"
         raise DescriptorError(f"{self.name} has no {name!r}{advice}")

@@ -107,12 +107,33 @@ def test_pixels_by_loops() -> None:
         assert found["filled"] == (not (0 <= w < width and 0 <= h < height))
 
 
+def test_rows_of_ldmatrix_fill_the_fragments_of_mma() -> None:
+    """Loads a tile from the addresses of row-addresses, by the map of ldmatrix: registers hold A and B of mma.sync."""
+    for order, operand, shape in (("mma-a", "mma-a", (16, 16)), ("mma-b", "mma-b", (16, 16))):
+        tile = np.arange(shape[0] * shape[1]).reshape(shape)
+        for thread, register, element in itertools.product(range(32), range(4), range(2)):
+            [held] = locate("fragment", ["ldmatrix", "num=4"], thread=thread, register=register, bit=16 * element)
+            matrix, row = divmod(held["row"], 8)
+            [supplied] = locate("row-addresses", [order, "pitch=32"], at=(matrix, row))
+            assert supplied["thread"] == 8 * matrix + row
+            [back] = locate("row-addresses", [order, "pitch=32"], thread=8 * matrix + row)
+            assert (back["matrix"], back["row"], back["address"]) == (matrix, row, supplied["address"])
+            loaded = tile.ravel()[supplied["address"] // 2 + held["column"]]
+            if operand == "mma-a":
+                [at] = locate("fragment", [operand], thread=thread, register=register, bit=16 * element)
+                assert loaded == tile[at["row"], at["column"]]
+            else:  # registers 0 and 1 are B of columns 0 to 7, 2 and 3 of the next; the tile is [n, k]
+                [at] = locate("fragment", [operand], thread=thread, register=register % 2, bit=16 * element)
+                assert loaded == tile[at["column"] + 8 * (register // 2), at["row"]]
+
+
 #: Words that make small maps of every kind.
 EVERY = {
     "accumulator": ["m=128", "n=32", "cta_group=2"], "ld": ["16x128b", "num=2", "pack"], "a": ["m=64", "n=8"][:1],
     "metadata": ["i8"], "cp": ["64x128b"], "scales": ["rows=64", "along=4"], "fragment": ["wgmma-a"],
     "swizzle": ["64B"], "operand": ["mn", "64B"], "descriptor": [], "tma": ["box=16x4x3", "64B"],
-    "tensormap": [f"map={MAP}"], "pitch": ["pitch=132"], "cute": ["(4,(2,3)):(2,(1,8))"], "im2col": ["size=4x3x2"],
+    "row-addresses": ["mma-b", "swizzle=64B"], "tensormap": [f"map={MAP}"], "pitch": ["pitch=132"],
+    "cute": ["(4,(2,3)):(2,(1,8))"], "im2col": ["size=4x3x2"],
 }  # fmt: skip
 
 
@@ -165,6 +186,10 @@ def test_answers_are_what_pictures_show(kind: str, words: list[str]) -> None:
         ("fragment", ["mma-metadata", "selector=2"], (0, 0), {}, "the sparsity selector is 0 to 1, not 2"),
         ("fragment", ["mma-scale-a", "scales=2", "byte_id=1"], (0, 0), {}, "no 2 scale factors of a begin at byte 1"),
         ("im2col", ["size=2x2", "upper=-3x0"], (0,), {}, "lower 0 and upper -3x0 leave no pixel of 2x2"),
+        ("row-addresses", ["m16n16"], (0, 0), {}, "ldmatrix.m16n16 has .x1 and .x2, not .x4"),
+        ("row-addresses", ["stmatrix", "m16n16"], (0, 0), {}, "stmatrix has no .m16n16"),
+        ("row-addresses", ["num=1"], None, {"thread": 8}, "thread must be 0 to 7 in row addresses of ldmatrix.m8n8.x1"),
+        ("row-addresses", ["pitch=40"], (0, 0), {}, "pitch must be a multiple of 16"),
         ("cute", ["(8,4"], (0, 0), {}, "a ( of the layout is not closed"),
     ],
 )  # fmt: skip

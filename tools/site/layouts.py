@@ -64,6 +64,7 @@ PICTURES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "cp": ((), ("shape=64x128b",)),
     "scales": ((), ("scales=2",)),
     "fragment": (("wgmma-d",), ("mma-a",), ("ldmatrix", "num=4")),
+    "row-addresses": (("num=4",), ("num=4", "swizzle=128B"), ("of=stmatrix", "num=2", "pitch=144")),
     "im2col": ((), ("size=5x4", "lower=-1x-1", "upper=-1x-1", "offset=1x2")),
     "cute": ((), ("Swizzle<3,3,3> o (8,64):(64,1)",)),
     "pitch": (("bytes=128", "access=matrix"), ("bytes=128", "pitch=144", "access=matrix")),

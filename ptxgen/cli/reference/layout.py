@@ -27,8 +27,8 @@ def layout(
         str | None,
         typer.Argument(
             metavar="[KIND]",
-            help="swizzle, operand, descriptor, tma, tensormap, accumulator, ld, a, metadata, cp, scales or fragment; "
-            "without it, all kinds with their options.",
+            help="swizzle, operand, descriptor, tma, tensormap, accumulator, ld, a, metadata, cp, scales, fragment, "
+            "row-addresses, im2col, pitch or cute; without it, all kinds with their options.",
             show_default=False,
             autocompletion=completion.pictures,
         ),

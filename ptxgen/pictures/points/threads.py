@@ -1,12 +1,15 @@
-"""Maps of registers: fragments of wgmma, mma.sync, ldmatrix and stmatrix, sparse metadata, scales of mma.sync."""
+"""Maps of threads: fragments, sparse metadata and scales of mma.sync in registers, row addresses of ldmatrix."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from ptxgen.layouts.fragments import WARP
+import numpy as np
+
+from ptxgen.layouts.fragments import WARP, MatrixShape
 from ptxgen.pictures.kinds import Number, When, limit
-from ptxgen.pictures.points.model import Map, points
+from ptxgen.pictures.points.model import Map, bank, points
+from ptxgen.pictures.row_addresses import Instruction, Order, row_addresses
 from ptxgen.pictures.threads import K_OF, METADATA, MOVED, SCALED, Bits, Of, Shape, held
 
 
@@ -39,4 +42,28 @@ def fragment(
     meaning = (f"row is {found.axes[0]}, column is {found.axes[1]}",) if found.axes != ("m", "n") else ()
     return Map(
         found.title, ("row", "column"), columns | {"register": found.register, "bit": found.bit}, found.bits, meaning
+    )
+
+
+@points("row-addresses", "thread", "address", "tile_row", "tile_byte")
+def rows(
+    needs: tuple[int, ...] = (),
+    of: Annotated[Instruction, "the instruction"] = "ldmatrix",
+    shape: Annotated[MatrixShape, "its shape"] = "m8n8",
+    num: Annotated[Number, "its matrices: .xN"] = 4,
+    order: Annotated[Order, "the next matrix of the tile: below (mma-a), or beside (mma-b)"] = "mma-a",
+    pitch: Annotated[Number, "bytes from one row of the tile to the next"] = 128,
+    swizzle: Annotated[str, "of the tile: 128B, ... or Swizzle<B,M,S> of bytes"] = "none",
+    start: Annotated[Number, "shared-memory address of the tile"] = 0,
+) -> Map:
+    """Which thread supplies the address of a row of a matrix, and the address in a tile."""
+    found = row_addresses(of, shape, num, order, pitch, swizzle, start)
+    matrix, row = (np.asarray(each, np.int64) for each in np.indices(found["thread"].shape))
+    count = found["thread"].size
+    note = "all threads supply one" if count == WARP else f"addresses of threads from {count} are ignored"
+    return Map(
+        f"row addresses of {of}.{shape}.x{num}",
+        ("matrix", "row"),
+        {"matrix": matrix, "row": row, **found, "bank": bank(found["address"])},
+        notes=(f"{note}; a row has 16 bytes: fragment of={of} says who holds them",),
     )

@@ -28,6 +28,13 @@ QUESTIONS = [
     ("layout fragment of=ldmatrix trans at=3,5", "row 3, column 5: thread 21, register 0, bits 16-31"),
     # What is the byte of SFB[130, 2]? Second block of 512 bytes: 512 + 2 * 16 + 2; lane 2, column 4, byte 2.
     ("layout scales rows=256 at=130,2", "global_offset 546, shared_offset 546, lane 2, column 4, byte 2"),
+    # Which thread supplies the address of row 3 of the matrix 2 of ldmatrix.x4? 8 * 2 + 3; row 3 and K 8 of A.
+    (
+        "layout row-addresses num=4 swizzle=128B at=2,3",
+        "matrix 2, row 3: thread 19, tile_row 3, tile_byte 16, address 0x1a0, bank 8",
+    ),
+    # Which row does thread 21 of stmatrix.x4 address?
+    ("layout row-addresses of=stmatrix thread=21", "thread 21: matrix 2, row 5"),
     # And scale 5 of row 37 of nvfp4? 512 + 5 * 16 + 4 + 1; column 1 + 4, byte 1; elements 80 to 95 of K.
     ("layout scales type=nvfp4 at=37,5", "global_offset 597, shared_offset 597, lane 5, column 5, byte 1"),
     # Where is (9, 20) of a K-major f16 tile with 128B? 1024 + 128 + 40, chunk 2 ^ 1.
