@@ -130,12 +130,14 @@ class StaleLoads(StrongLoads):
         replaced = False
         parts = _parts(statement, len(values), values[0].dtype.itemsize)
         for position, warp, own, lanes in words.by_warp():
+            first = True
             for word, lane in zip(own, lanes, strict=True):
                 if word not in changed:
                     continue
                 offset = int(places.offsets[position, lane])
                 alike = active[position] & (places.offsets[position] == offset)
-                older = self.load(warp, alike, word, places.data, offset, statement, torn=parts > 1)
+                older = self.load(warp, alike, word, places.data, offset, statement, torn=parts > 1, first=first)
+                first = False
                 if older is not None:
                     replaced = True
                     stale = self._stale_elements(len(values), parts)
@@ -279,10 +281,12 @@ class StaleLoads(StrongLoads):
         statement: Instruction,
         *,
         torn: bool,
+        first: bool = True,
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
         """The stale value that some of these lanes of a warp read by a strong load of a word that has `changed`.
 
-        `torn` says whether only a part of the load may be stale.
+        `torn` says whether only a part of the load may be stale, `first` whether the word is the warp's first one: of
+        the others it matters under `random` alone whether the loop ends with both values.
         """
         change, alike = self._changes.get(word), lanes
         if change is None:
@@ -290,7 +294,8 @@ class StaleLoads(StrongLoads):
         lanes = lanes & self._behind(change, warp, lanes)
         if not lanes.any():
             return None
-        enough = not torn and self._is_enough(change, warp, lanes, statement)
+        judged = not torn and (first or self._timeline.schedule == "random")
+        enough = judged and self._is_enough(change, warp, lanes, statement)
         if statement.line in self.polled and not (torn or enough):
             return None
         new = data[offset : offset + len(change.new)]
