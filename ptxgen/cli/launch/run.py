@@ -353,7 +353,8 @@ def run(
         wanted = replace(wanted, kernel=named[0], settings=(*named[1], *settings), ptx=kernel, edited=text)
     problem = attention.problem(wanted.kernel, list(wanted.settings), dtype, c_dtype, batches)
     if problem is not None:
-        _require_attention(wanted.kernel, (m, n, k), more, whole_range=whole_range)
+        of_gemm = {name: value for name, value in more.items() if name != "batches"}
+        _require_attention(wanted.kernel, (m, n, k), of_gemm, whole_range=whole_range)
         own_launch.refuse_launch(wanted.kernel)
         text = None if wanted.ptx is None else wanted.text(problem.plan)
         options = replace(options, outputs=parse_outputs(outputs))
@@ -367,7 +368,8 @@ def _require_attention(
 ) -> None:
     """Raises InputError for options that describe a GEMM."""
     given = [f"--{name}" for name, value in zip("mnk", sizes, strict=True) if value != _SIZE]
-    given += [f"--{name}" for name in more if name != "batches"] + ["--whole-range"] * whole_range
+    given += [f"--{name}" for name, value in more.items() if name != "groups" or value != 1]
+    given += ["--whole-range"] * whole_range
     if given:
         raise InputError(f"{given[0]} is for GEMM kernels; {kernel} takes --queries, --keys and --heads")
 

@@ -65,6 +65,8 @@ def test_other_commands(cli: Cli) -> None:
     made = json.loads(cli("time", NAME, "--queries", "256", "--heads", "4", "--head-size", "64", "--json").out)
     assert made["cycles"] > 0
     assert made["tflops"] > 0
+    # With tensormaps alone, and no array, among the arguments.
+    assert cli("time", "blackwell/attention", "--queries", "256", "--head-size", "64").code == 0
     assert cli("audit", NAME, *SMALL, "--time", "1", "--jobs", "0").code == 0
 
 
@@ -86,6 +88,7 @@ def test_other_commands(cli: Cli) -> None:
         (["--set", "o_dtype=f32"], "the TMA epilogue of wgmma stores 16-bit types by stmatrix, not f32; take direct"),
         (["--set", "query_tile=64"], "pingpong takes two or three warpgroups: query_tile must be 128 or 192"),
         (["--m", "64"], "--m is for GEMM kernels; hopper/attention takes --queries, --keys and --heads"),
+        (["--groups", "2"], "--groups is for GEMM kernels; hopper/attention takes --queries, --keys and --heads"),
         (["--alpha", "2"], "--alpha is for GEMM kernels; hopper/attention takes --queries, --keys and --heads"),
         (["--grid", "3"], "--grid is for a file of your own; the plan of hopper/attention says its launch"),
         (["--layout", "x"], "layout must be bhsd or bshd, not 'x'"),
