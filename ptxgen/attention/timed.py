@@ -36,5 +36,6 @@ def predict_attention(
         clock=clock,
         flop=float(problem.flop),
         preserve=False,
+        arrays=list(arrays.values()),
     )
     return replace(found, roles=grouped(found.roles, plan.roles.names))

@@ -108,6 +108,7 @@ def predict(
     flop: float = 0.0,
     traffic: Traffic | None = None,
     preserve: bool = True,
+    arrays: Sequence[object] = (),
 ) -> Prediction:
     """The cycles of one launch, as Nsight Compute counts them, and where they go.
 
@@ -117,6 +118,7 @@ def predict(
     - `clock`: MHz (the machine's for such a launch).
     - `flop`: operations of the launch, for TFLOPS.
     - `preserve`: False where what the launch stores in memory may stay there.
+    - `arrays`: those that are no arguments, as tensormaps alone refer to them.
     - `traffic`: the hit rates, where they are known; else from the bytes of the arrays and of the loads.
 
     Raises TimingError, in one sentence, for what cannot be predicted; LaunchError and KernelArgumentError as `launch`.
@@ -126,7 +128,8 @@ def predict(
     if refused:
         raise TimingError(refused[0].message)
     _require_target(kernel, described)
-    memory = next((each._memory for each in args if isinstance(each, EmulatedArray)), None)
+    held = [*args, *arrays]
+    memory = next((each._memory for each in held if isinstance(each, EmulatedArray)), None)
     resident = _resident(kernel, shape, described)
     size = prod(shape.cluster or (1,))
     count = prod(shape.grid) // size
@@ -138,7 +141,7 @@ def predict(
     sample = order[: _ROUNDS * resident] if rounds > _ROUNDS + 1 else order
     active = min(count, slots) * size
     megahertz = (
-        clock or described.clock_of(flop / max(_array_bytes(args), 1)) if flop else clock or described.boost.value
+        clock or described.clock_of(flop / max(_array_bytes(held), 1)) if flop else clock or described.boost.value
     )
     computes = _reads_shared(kernel)
 
@@ -161,7 +164,7 @@ def predict(
     emulator = run(share)
     assert emulator.timed is not None
     if traffic is None:
-        found = _traffic(emulator.timed, described, args, count / max(len(sample), 1), l2)
+        found = _traffic(emulator.timed, described, held, count / max(len(sample), 1), l2)
         if found.misses or found.store_misses:
             share = _share(described, active, megahertz, found)
             emulator = run(share)
