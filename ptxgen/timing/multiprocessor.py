@@ -6,10 +6,11 @@ Cycles are those of the SM's clock. Ours: `python -m bench.gpu.microbench` on an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from ptxgen.descriptors.evidence import documented, inferred, measured, unverified
+from ptxgen.descriptors.evidence import Evidence, documented, inferred, measured, unverified
 from ptxgen.timing.machines import Figure
 
 
@@ -85,9 +86,13 @@ _OURS = "ours, NVIDIA H200, driver 580.159.04, 2026-11-29"
 _DOCUMENTED = documented("CUDA programming guide, throughput of arithmetic instructions")
 
 
+#: How a latency is known, by the first character of its source; without one it is measured.
+_MARKS = {"?": unverified, "~": inferred}
+
+
 def _latencies(**values: tuple[float, str]) -> dict[str, Figure]:
     return {
-        name: Figure(value, "cycles", measured(f"{_OURS}: {how}") if not how.startswith("?") else unverified(how[1:]))
+        name: Figure(value, "cycles", _MARKS[how[0]](how[1:]) if how[0] in _MARKS else measured(f"{_OURS}: {how}"))
         for name, (value, how) in values.items()
     }
 
@@ -95,13 +100,13 @@ def _latencies(**values: tuple[float, str]) -> dict[str, Figure]:
 _HOPPER_LATENCY = _latencies(
     LDS=(23, "chase of ld.shared"),
     LDSM=(29, "?as LDS with its wavefronts"),
-    LDG=(285, "chase of ld.global.cg in 8 MB, less its addition"),
+    LDG=(285, "~chase of ld.global.cg in 8 MB, 295 cycles, less its addition"),
     LD=(285, "?as LDG"),
     ATOMG=(450, "?nobody measured it here"),
     ATOM=(450, "?nobody measured it here"),
     ATOMS=(60, "?nobody measured it here"),
     SHFL=(24, "chain of shfl"),
-    MUFU=(17, "chain of ex2, less nothing"),
+    MUFU=(17, "chain of ex2"),
     S2R=(24, "?not separated"),
     S2UR=(24, "?not separated"),
     LDC=(30, "?not separated"),
@@ -109,7 +114,7 @@ _HOPPER_LATENCY = _latencies(
     LDCU=(30, "?not separated"),
     R2UR=(12, "?not separated"),
     REDUX=(24, "?as SHFL"),
-    SYNCS=(30, "an arrival with its own wait, 65 cycles with the loop"),
+    SYNCS=(30, "~residual of an arrival with its own wait, 65 cycles with the loop"),
     LDL=(40, "?as a hit in L1"),
     F2F=(17, "?as MUFU"),
     I2F=(17, "?as MUFU"),
@@ -137,40 +142,50 @@ _HOPPER_PIPE = {
 
 
 def _cycles(value: float, how: str) -> Figure:
+    """A number that a measurement isolates."""
     return Figure(value, "cycles", measured(f"{_OURS}: {how}"))
+
+
+def _residual(value: float, how: str) -> Figure:
+    """What is left of a measurement after other numbers of the model, or what launches suggest."""
+    return Figure(value, "cycles", inferred(f"{_OURS}: {how}"))
 
 
 H200 = Multiprocessor(
     name="h200",
     launch=_cycles(2840, "an empty kernel of one CTA, sm__cycles_elapsed.max"),
     launch_cta=_cycles(1.3, "empty kernels of 132 and 1056 CTAs"),
-    next_cta=_cycles(440, "empty kernels of 132 and 1056 CTAs that fill an SM alone"),
+    next_cta=_residual(440, "empty kernels of 132 and 1056 CTAs that fill an SM alone"),
     latency=_HOPPER_LATENCY,
     pipe=_HOPPER_PIPE,
-    branch=_cycles(7, "chains of fma in a loop"),
-    mma_start=_cycles(10, "residual of one wgmma with its fence, commit and wait"),
-    mma_tail=_cycles(14, "the same"),
+    branch=_residual(7, "chains of fma in a loop"),
+    mma_start=_residual(10, "residual of one wgmma with its fence, commit and wait"),
+    mma_tail=_residual(14, "residual of one wgmma with its fence, commit and wait"),
     mma_registers=_cycles(4.5, "wgmma with A in registers, batches of 4 and 16"),
-    tma_gap=_cycles(33, "not separated; FlashGPU-Sim: 32 to 33"),
+    tma_gap=Figure(
+        33, "cycles", unverified("FlashGPU-Sim: 32 to 33; the rings here take 147 cycles, most of them polling")
+    ),
     tma_row=_cycles(1.17, "copies of 128 and 256 rows from L2, rings of 3 to 6"),
-    tma_outside=_cycles(4.8, "launches with tiles outside of the matrix, seen ones"),
-    tma_latency=_cycles(228, "rings of one copy of 8 to 256 rows, less the thread's instructions"),
-    tma_multicast=Figure(99, "cycles", measured("FlashGPU-Sim: 99 to 100")),
+    tma_outside=_residual(4.8, "seen launches with tiles outside of the matrix"),
+    tma_latency=_residual(228, "rings of one copy of 8 to 256 rows, less the thread's instructions"),
+    tma_multicast=Figure(99, "cycles", unverified("FlashGPU-Sim: 99 to 100")),
     mma_fill=Figure(
         0.27,
         "cycles per row",
         inferred("seen launches, K blocks with N 72, 128 and 256: 0.21 to 0.40 cycles a row more"),
     ),
-    store_latency=_cycles(60, "stores of 8 to 128 rows, less the thread's instructions"),
-    store_row=_cycles(1.2, "stores of 64 and 128 rows by 132 CTAs"),
+    store_latency=_residual(
+        0, "stores of 8 to 128 rows, less their rows and the thread's instructions: nothing is left"
+    ),
+    store_row=_cycles(4, "stores of 8, 64 and 128 rows by one CTA, 4.0 cycles a row more"),
     store_end=_cycles(11, "stores that wait for completion and for reads"),
-    drain=_cycles(500, "st.global.v4 of one CTA, less its stores and an empty kernel"),
+    drain=_residual(500, "st.global.v4 of one CTA, less its stores and an empty kernel"),
     fetch=Figure(25, "cycles", inferred("what seen launches of up to 12,000 cycles took more, over their code")),
-    memory_latency=_cycles(400, "chases of ld.global.cg in 8 MB and in 512 MB"),
+    memory_latency=_cycles(400, "difference of chases of ld.global.cg in 8 MB and in 512 MB"),
     l2_bytes=Figure(64, "B per cycle and SM", measured(f"{_OURS}: rings of 132 CTAs that share rows, 60 to 87")),
     load_bytes=Figure(35, "B per cycle and SM", measured(f"{_OURS}: ld.global.cg of 132 CTAs in 16 MB")),
     store_bytes=Figure(19.5, "B per cycle and SM", measured(f"{_OURS}: st.global.v4 of 132 CTAs")),
-    wake=_cycles(2, "residual of the ping-pong of two mbarriers"),
+    wake=_residual(2, "residual of the ping-pong of two mbarriers"),
     barrier=_cycles(6, "bar.sync of 1 to 16 warps"),
     barrier_warp=_cycles(2, "bar.sync of 1 to 16 warps"),
     cluster_barrier=_cycles(340, "barrier.cluster of two CTAs of 4 warps"),
@@ -179,48 +194,44 @@ H200 = Multiprocessor(
     tensor_load_bytes=Figure(128, "B per cycle and warp", documented("no tensor memory on Hopper")),
 )
 
-H100 = replace(H200, name="h100")
+
+def _other(machine: str, evidence: Callable[[str], Evidence], why: str) -> dict[str, Any]:
+    """The fields of the H200 with the evidence that they have for another machine."""
+
+    def relabeled(value: object) -> object:
+        if isinstance(value, Figure):
+            return replace(value, evidence=evidence(f"{why}: {value.evidence.source}"))
+        if isinstance(value, Mapping):
+            return {key: relabeled(each) for key, each in value.items()}
+        return machine
+
+    return {each.name: relabeled(getattr(H200, each.name)) for each in fields(H200)}
+
+
+H100 = Multiprocessor(**_other("h100", inferred, "as H200, the same SM"))
 
 _CSV = "SemiAnalysis, B200"
 
-
-def _like_h200(figure: Figure) -> Figure:
-    return replace(figure, evidence=unverified("as H200: nobody has published it for B200"))
-
-
 B200 = replace(
-    H200,
-    name="b200",
-    launch=_like_h200(H200.launch),
-    launch_cta=_like_h200(H200.launch_cta),
-    next_cta=_like_h200(H200.next_cta),
+    Multiprocessor(**_other("b200", unverified, "as H200, nobody has published it for B200")),
     mma_start=Figure(16, "cycles", inferred(f"{_CSV}: single MMAs, less the polling of the mbarrier")),
     mma_tail=Figure(70, "cycles", inferred(f"{_CSV}: single MMAs of one SM, 104 to 136 with issue and polling")),
     mma_registers=Figure(0, "cycles", measured(f"{_CSV}: A in tensor memory")),
     tma_gap=Figure(48, "cycles", measured("QuickRunCUDA, B300: 65 for one copy, 48 amortized")),
     tma_row=Figure(1, "cycles", measured(f"{_CSV}, mainloop of one CTA: 257 cycles for 256 rows")),
-    tma_outside=_like_h200(H200.tma_outside),
     tma_latency=Figure(400, "cycles", inferred(f"{_CSV}, mainloop of one CTA: round trips of 515 to 585")),
-    tma_multicast=_like_h200(H200.tma_multicast),
     mma_fill=Figure(0, "cycles per row", measured(f"{_CSV}, mainloop of one CTA: 98 % of the MMA interval")),
-    store_latency=_like_h200(H200.store_latency),
-    store_row=_like_h200(H200.store_row),
-    store_end=_like_h200(H200.store_end),
-    drain=_like_h200(H200.drain),
-    fetch=_like_h200(H200.fetch),
     memory_latency=Figure(
-        450, "cycles", measured("QuickRunCUDA, B300: 882 cold; SemiAnalysis: 740 to 1060 round trips")
+        450, "cycles", inferred("QuickRunCUDA, B300: 882 cold; SemiAnalysis: 740 to 1060 round trips")
     ),
     l2_bytes=Figure(79, "B per cycle and SM", measured("QuickRunCUDA, B300: 20 to 22 TB/s as kernels see it")),
     load_bytes=Figure(50, "B per cycle and SM", measured("QuickRunCUDA, B300: 13.3 TB/s on the wire")),
-    store_bytes=_like_h200(H200.store_bytes),
-    wake=_like_h200(H200.wake),
     barrier=Figure(22, "cycles", measured("QuickRunCUDA, B300: 22 + 2 per warp")),
     barrier_warp=Figure(2, "cycles", measured("QuickRunCUDA, B300: 22 + 2 per warp")),
     cluster_barrier=Figure(300, "cycles", measured("QuickRunCUDA, B300: 190 ns")),
     tensor_load=Figure(30, "cycles", unverified("420 rests on one comment; nobody has published a latency")),
     tensor_load_bytes=Figure(
-        53, "B per cycle and warp", measured("QuickRunCUDA, B300, marked unverified by its author")
+        53, "B per cycle and warp", unverified("QuickRunCUDA, B300, marked unverified by its author")
     ),
 )
 

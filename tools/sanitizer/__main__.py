@@ -1,12 +1,12 @@
-"""Write the folder that the GPU runs, or record what it answered: `python -m tools.sanitizer export|record PATH`."""
+"""Write the folder that the GPU runs, or record what it answered."""
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 from ptxgen.descriptors.tensormap.tables import SWIZZLE_CODES, TYPES
@@ -78,5 +78,18 @@ def record(results: Path) -> None:
     RECORD.write_text(json.dumps({"made": made, "verdicts": found}, indent=1) + "\n")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.sanitizer", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    written = commands.add_parser("export", help="write the folder that the GPU runs")
+    written.add_argument("path", type=Path, help="folder to write")
+    written.set_defaults(run=export)
+    answered = commands.add_parser("record", help="record what the GPU answered")
+    answered.add_argument("path", type=Path, help="results that sweep.py wrote")
+    answered.set_defaults(run=record)
+    options = parser.parse_args()
+    options.run(options.path)
+
+
 if __name__ == "__main__":
-    {"export": export, "record": record}[sys.argv[1]](Path(sys.argv[2]))
+    main()

@@ -24,8 +24,9 @@ from bench.gpu.microbench import ptx
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import Device, DeviceArray, Kernel
 
-_PITCH, _ROWS = 8192, 16384
-_SMS = 132
+_PITCH, _SMS = 8192, 132
+#: Rows of the matrix: 128 of each CTA, so that none stores outside of the tensor.
+_ROWS = 128 * _SMS
 #: Launches of each measurement; the first one loads code and data.
 _LAUNCHES = 5
 _SHARED = 200 * 1024
@@ -49,7 +50,6 @@ class Measurement:
     #: Starts of `depth` for launches one after the other: fresh addresses.
     fresh: bool = False
     box: int = 64
-    cold: bool = False
 
 
 def _wgmma() -> Iterator[Measurement]:
@@ -73,15 +73,13 @@ def _wgmma() -> Iterator[Measurement]:
 
 def _tma() -> Iterator[Measurement]:
     text = ptx.tma_ring()
-    for cold in (False, True):
-        for grid in (1, _SMS):
-            for rows in (8, 32, 64, 128, 256):
-                size = rows * 128
-                for depth in (1, 2, 3, 4, 6, 8, 12):
-                    if depth * size > _SHARED - 2048 or (depth > 4 and rows < 64 and cold):
-                        continue
-                    name = f"tma {'memory' if cold else 'L2'} grid {grid} rows {rows} depth {depth}"
-                    yield Measurement(name, text, (24, 88), 32, grid, depth, size, rows, box=rows, cold=cold)
+    for grid in (1, _SMS):
+        for rows in (8, 32, 64, 128, 256):
+            size = rows * 128
+            for depth in (1, 2, 3, 4, 6, 8, 12):
+                if depth * size <= _SHARED - 2048:
+                    name = f"tma L2 grid {grid} rows {rows} depth {depth}"
+                    yield Measurement(name, text, (24, 88), 32, grid, depth, size, rows, box=rows)
     store = ptx.tma_store()
     for rows in (8, 64, 128):
         for depth in (0, 1):
@@ -143,8 +141,8 @@ class Runner:
     def launch(self, test: Measurement, n: int, matrix: DeviceArray) -> float:
         """Cycles of one launch, the mean over its CTAs."""
         kernel = self._kernels.setdefault(test.text, Kernel.from_ptx(test.text))
-        rows = _ROWS if test.cold else 2048
-        dims = (_PITCH, min(rows, matrix.shape[0]))
+        # Loads walk over 2048 rows, which lie in the L2.
+        dims = (_PITCH, min(_ROWS if "store" in test.name else 2048, matrix.shape[0]))
         tensormap = TensorMap.tiled("bf16", matrix, dims, (_PITCH * 2,), (64, max(test.box, 1)), swizzle="128b")
         depth = test.depth
         if test.fresh:
