@@ -101,9 +101,14 @@ def _groups(problem: GemmProblem) -> npt.NDArray[np.int32] | None:
     return (blocks * problem.groups // (blocks[-1] + 1)).astype(np.int32)
 
 
-def _traffic(problem: GemmProblem, machine: Machine, l2: L2) -> Traffic:
-    """The part of the loads that comes from memory, from the order of the tiles (`ptxgen.gemm.traffic`)."""
+def _traffic(problem: GemmProblem, machine: Machine, l2: L2) -> Traffic | None:
+    """The part of the loads that comes from memory, from the order of the tiles (`ptxgen.gemm.traffic`).
+
+    None where warps load to registers: several of a CTA load the same bytes, so that what they load must be counted.
+    """
     plan = problem.plan
+    if plan.a.load == "vectors":
+        return None
     scheduler = plan.scheduler
     rows = problem.k * plan.a.type.bits // 8, problem.k * plan.b.type.bits // 8
     capacity = machine.l2_bytes.value * machine.l2_reuse.value

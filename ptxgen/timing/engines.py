@@ -14,7 +14,7 @@ from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.timing.machines import Machine
 from ptxgen.timing.multiprocessor import Multiprocessor
 
-_ROW = 128
+_ROW, _SECTOR = 128, 32
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,47 @@ class Server:
         return begin
 
 
+#: Cycles of a stretch in which the schedule counts how busy a unit is, and by how much later a unit must be free than a
+#: request for it comes, to look for idle cycles before.
+_STRETCH, _AHEAD = 32, 64
+
+
+@dataclass(slots=True)
+class Shared(Server):
+    """A unit that takes requests of many warps, not always in the order of their cycles.
+
+    A warp runs a whole basic block at once, so that its requests may lie behind those which another makes later. Such a
+    request takes cycles that earlier ones have left idle.
+    """
+
+    used: dict[int, float] = field(default_factory=dict)
+
+    def take(self, now: float, cycles: float) -> float:
+        if not cycles:
+            return now
+        if self.free - now <= _AHEAD:
+            begin = max(self.free, now)
+            self.free = begin + cycles
+        else:
+            begin = self._idle(now)
+        self.busy += cycles
+        number, used = int(begin) // _STRETCH, self.used
+        while cycles > 0:
+            room = _STRETCH - used.get(number, 0.0)
+            if room > 0:
+                used[number] = used.get(number, 0.0) + min(room, cycles)
+                cycles -= room
+            number += 1
+        return begin
+
+    def _idle(self, now: float) -> float:
+        """The first cycle from `now` on that lies in a stretch with idle cycles."""
+        number, used = int(now) // _STRETCH, self.used
+        while (have := used.get(number, 0.0)) >= _STRETCH:
+            number += 1
+        return max(now, number * _STRETCH + have)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Asynchronous work on a unit of an SM, for the timeline: cycles from issue, and from begin to end of service."""
@@ -69,9 +110,9 @@ class Engines:
     tensor: Server = field(default_factory=Server)
     tma: Server = field(default_factory=Server)
     stores: Server = field(default_factory=Server)
-    l2: Server = field(default_factory=Server)
-    memory: Server = field(default_factory=Server)
-    shared: Server = field(default_factory=Server)
+    l2: Shared = field(default_factory=Shared)
+    memory: Shared = field(default_factory=Shared)
+    shared: Shared = field(default_factory=Shared)
     tensor_memory: dict[int, Server] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     #: Copies to several CTAs, and bytes that the SM has loaded and stored.
@@ -105,7 +146,9 @@ class Engines:
             rows = len(box.rows.offsets) * -(-box.row_bytes // _ROW)
             inside = int(np.count_nonzero(box.rows.inside)) * -(-box.row_bytes // _ROW) if box.valid.any() else 0
             outside = rows - inside
-        size = inside * _ROW
+        # A row of the box takes whole sectors of the L2; what is longer than a row of shared memory, whole lines.
+        sectors = _ROW // _SECTOR if box is None else min(-(-box.row_bytes // _SECTOR), _ROW // _SECTOR)
+        size = inside * sectors * _SECTOR
         busy = max(sm.tma_gap.value, inside * sm.tma_row.value + outside * sm.tma_outside.value)
         begin = self.tma.take(now, busy)
         if self.tensor.free > begin:

@@ -1,9 +1,10 @@
 """What a warp's instructions cost to issue, from the machine code that ptxas makes of each line of the PTX.
 
 A basic block of the SASS issues in order: each instruction after the stall count of the one before it, and after the
-scoreboards that it waits for. The cycles that this takes are the line's that the instruction comes from. Of the copies
-that ptxas makes of a basic block of the PTX (unrolled loops and their remainders, retries of a wait out of line), the
-one with the most instructions counts.
+scoreboards that it waits for. The cycles that this takes are those of the line that the instruction comes from. A load
+of global memory ends when memory answers: a line names the loads whose scoreboards it waits for, which may have been
+issued in another basic block or in the iteration before. Of the copies that ptxas makes of a basic block of the PTX
+(unrolled loops and their remainders, retries of a wait out of line), the one with the most instructions counts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _PIPES = {
 }
 #: Waits of these are those of the asynchronous work itself, which the schedule has.
 _WORK = ("WARPGROUP", "DEPBAR", "BAR", "UCGABAR", "WARPSYNC")
+#: Loads of global memory, whose results come when memory has them.
+_LOADS = frozenset({"LDG", "LD", "ATOMG", "ATOM"})
 _BRANCHES = frozenset({"BRA", "BRX", "JMP", "JMX", "CALL", "RET", "BRXU", "JMXU"})
 #: Opcodes of which an instruction of the PTX makes one: they count the copies of a basic block.
 _ANCHORS = ("LDS", "STS", "LDSM", "STSM", "LDG", "STG", "SYNCS", "UTMA", "UBLK", "BAR", "MUFU", "SHFL", "LDTM", "STTM")
@@ -37,16 +40,25 @@ _READ, _OTHER = 12.0, 12.0
 
 @dataclass(slots=True)
 class Cost:
-    """One execution of a PTX line by a warp: cycles until the next line, issue slots, and cycles of pipes by name."""
+    """One execution of a PTX line by a warp.
+
+    - `cycles`: until the next line; `issues`: issue slots; `pipes`: cycles of pipes by name.
+    - `latency`: cycles until a load of global memory by the line has its result; 0 for other lines.
+    - `loads`: the lines for whose loads of global memory this one waits.
+    - `copies`: how many copies of the line ptxas has made of one, whose cost is divided among them.
+    """
 
     cycles: float = 0.0
     issues: float = 0.0
     pipes: dict[str, float] = field(default_factory=dict)
+    latency: float = 0.0
+    loads: frozenset[int] = frozenset()
+    copies: int = 1
 
     def share(self, copies: int) -> Cost:
         """The cost of one of so many copies."""
         pipes = {name: cycles / copies for name, cycles in self.pipes.items()}
-        return Cost(self.cycles / copies, self.issues / copies, pipes)
+        return Cost(self.cycles / copies, self.issues / copies, pipes, self.latency, self.loads, copies)
 
 
 @dataclass
@@ -117,6 +129,7 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
     pipes = {name: figure.value for name, figure in machine.pipe.items()}
     found: dict[int, _Parts] = defaultdict(dict)
     function = flow.function
+    waited_for = _awaited(flow)
     for block in flow.blocks:
         now = 0.0
         ready = dict[int, float]()
@@ -129,7 +142,7 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
             now += waited
             if control.read != NO_BARRIER:
                 ready[control.read] = now + _READ
-            if control.write != NO_BARRIER:
+            if control.write != NO_BARRIER and each.opcode not in _LOADS:
                 ready[control.write] = now + latency.get(each.opcode, _OTHER)
             step = float(max(control.stall, 1)) + (machine.branch.value if _taken(each, function) else 0.0)
             now += step
@@ -139,8 +152,39 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
             part.code.append(each)
             part.cost.cycles += waited + step
             part.cost.issues += 1
+            if each.opcode in _LOADS:
+                part.cost.latency = latency[each.opcode]
+            if each.index in waited_for:
+                part.cost.loads |= waited_for[each.index]
             if name := _PIPES.get(each.opcode):
                 part.cost.pipes[name] = part.cost.pipes.get(name, 0.0) + pipes.get(each.opcode, 1.0)
+    return found
+
+
+#: By scoreboard, the PTX lines of loads that it counts.
+_Pending = dict[int, frozenset[int]]
+
+
+def _awaited(flow: Flow) -> dict[int, frozenset[int]]:
+    """By instruction that waits for scoreboards, the PTX lines of the loads that may be in flight on them."""
+    entering: list[_Pending] = [{} for _ in flow.blocks]
+    found = dict[int, frozenset[int]]()
+    left = [block.number for block in reversed(flow.blocks)]
+    while left:
+        block = flow.blocks[left.pop()]
+        pending = dict(entering[block.number])
+        for each in flow.function.instructions[block.start : block.end]:
+            lines = frozenset[int]().union(*(pending.pop(number, ()) for number in each.control.waits))
+            if lines:
+                found[each.index] = lines
+            if each.opcode in _LOADS and each.control.write != NO_BARRIER and each.ptx_line is not None:
+                pending[each.control.write] = pending.get(each.control.write, frozenset()) | {each.ptx_line}
+        for target in block.following:
+            known = entering[target]
+            more = {number: lines for number, lines in pending.items() if not lines <= known.get(number, frozenset())}
+            if more:
+                entering[target] = known | {number: known.get(number, frozenset()) | more[number] for number in more}
+                left.append(target)
     return found
 
 

@@ -22,7 +22,7 @@ from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Instruction, Statement
-from ptxgen.timing.engines import Engines, Server
+from ptxgen.timing.engines import Engines, Shared
 from ptxgen.timing.issue import Cost, Costs
 
 _NO_COST = Cost()
@@ -72,8 +72,10 @@ class MachineSchedule(Timeline, Observer):
         self._code: dict[int, list[int]] = {}
         self._fetched = set[tuple[int, int]]()
         self._fetched_code = set[tuple[int, int]]()
-        self._issue: dict[tuple[int, int], Server] = defaultdict(Server)
-        self._pipe: dict[tuple[int, int, str], Server] = defaultdict(Server)
+        self._issue: dict[tuple[int, int], Shared] = defaultdict(Shared)
+        self._pipe: dict[tuple[int, int, str], Shared] = defaultdict(Shared)
+        #: By warp and PTX line, the cycle at which the last load of global memory there has its result.
+        self._loads: dict[tuple[int, int], float] = {}
         self._reading = set[int]()
         self._barriers: dict[tuple[int, int], float] = {}
         self._machine: MachineView | None = None
@@ -226,6 +228,9 @@ class MachineSchedule(Timeline, Observer):
         fetched = self._code.get(statement.line, ())
         for warp in warps.tolist():
             begin = self._at[warp]
+            for line in cost.loads:
+                # Loads of unrolled copies of the line are in flight together.
+                begin += max(self._loads.pop((warp, line), 0.0) - begin, 0.0) / cost.copies
             sm = self._sm(self._slot[warp])
             if (sm, statement.line) not in self._fetched:
                 self._fetched.add((sm, statement.line))
@@ -238,10 +243,10 @@ class MachineSchedule(Timeline, Observer):
             for name, busy in cost.pipes.items():
                 start = self._pipe[(*scheduler, name)].take(begin, busy)
                 end = max(end, start + busy)
+            self.line_cycles[statement.line] += end - self._at[warp]
             self._at[warp] = end
             latest = max(latest, end)
             self.issued += cost.issues
-            self.line_cycles[statement.line] += end - begin
         self.now = int(latest)
 
     def memory_requested(self, access: MemoryAccess) -> None:
@@ -253,7 +258,11 @@ class MachineSchedule(Timeline, Observer):
                 count = len(np.unique(sectors[position])) - (not active[position].all())
                 size = max(count * _SECTOR, int(np.count_nonzero(active[position])) * access.size)
                 engines = self.engines[self._sm(self._slot[warp])]
-                self._at[warp] += engines.global_access(self._at[warp], size, loads=reads)
+                waited = engines.global_access(self._at[warp], size, loads=reads)
+                if latency := self._lines.get(access.statement.line, _NO_COST).latency:
+                    self._loads[warp, access.statement.line] = self._at[warp] + latency + waited
+                else:
+                    self._at[warp] += waited
         elif places.inside is not None:
             base = places.inside - places.inside.min() // LINE_BYTES * LINE_BYTES
             took, _ = wavefronts(np.where(active, base, 0), active, access.size)
