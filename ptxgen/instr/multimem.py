@@ -8,9 +8,11 @@ from typing import Any, Literal
 
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, register, source, vector
+from ptxgen.instr.model.operands.specification import value_of
 from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.model.targets import Availability
 from ptxgen.instr.model.types import TYPES
+from ptxgen.syntax import Immediate, Vector
 
 _Global = Literal["global"]
 _Scope = Literal["cta", "cluster", "gpu", "sys"]
@@ -110,6 +112,11 @@ class ld_reduce_float(_Load):
         return f".acc::{self.acc} requires .add of {' '.join('.' + name for name in legal)}, not .{self.op}.{self.type}"
 
 
+def _bits(item: object) -> int | None:
+    """The bits of a floating-point constant in hexadecimal; None for others."""
+    return item.width if isinstance(item, Immediate) else None
+
+
 class _Store(Instruction, opcode="multimem.st", section="9.7.9.14", ptx="8.1", targets="sm_90+"):
     a: OperandLike = address("space", variables=("global",), memory="write")
     _: KW_ONLY
@@ -138,6 +145,16 @@ class st_float(_Store):
     type: _Float
     needs = _NEEDS
     _w = rule("width")(_width)
+
+    @rule("constants", reads_operands=True)
+    def _constants(self) -> str | None:
+        """No constant of 64 bits behind one of 32 bits, nor in all places (measured, ptxas 13.5)."""
+        elements = self.b.elements if isinstance(self.b, Vector) else ()
+        wide = [item for item in elements if isinstance(value_of(item), float) and _bits(item) != 32]
+        single_first = bool(elements) and _bits(elements[0]) == 32
+        if self.type == "f32" and wide and (single_first or len(wide) == len(elements)):
+            return f"multimem.st of .f32 takes constants of 32 bits, as in 0f00000000, not {wide[0]}"
+        return None
 
 
 class _Reduce(Instruction, opcode="multimem.red", section="9.7.9.14", ptx="8.1", targets="sm_90+"):

@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Literal
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.fragments import dimensions, registers
 from ptxgen.instr.model.operands import accumulator, address, source, vector
+from ptxgen.instr.model.operands.specification import value_of
 from ptxgen.instr.model.targets import Availability
 from ptxgen.instr.model.types import TYPES
+from ptxgen.syntax import Expression, Immediate, Vector
 
 _Layout = Literal["row", "col"]
 _Shape = Literal["m16n16k16", "m8n32k16", "m32n8k16"]
@@ -143,13 +145,26 @@ class store_d(_Accumulators, opcode="wmma.store.d", section="9.7.14.4.4"):
 
     syntax = "wmma.store.d.sync.aligned.layout.shape{.space}.type [addr], r{, stride}"
     addr: OperandLike = address("space", bits=(32, 64), memory="write")
-    r: OperandLike = vector(_type, lambda form: _accumulator(form, form.type), mixed=True)
+    r: OperandLike = vector(
+        _type, lambda form: _accumulator(form, form.type), mixed=True, alone=lambda form: form.type == "s32"
+    )
     stride: OperandLike = source("u32", default=None)
     _: KW_ONLY
     layout: _Layout
     shape: Literal["m16n16k16", "m8n32k16", "m32n8k16", "m16n16k8", "m8n8k4", "m8n8k32", "m8n8k128"]
     space: _Space | None = None
     type: Literal["f16", "f32", "s32", "f64"]
+
+    @rule("constants", reads_operands=True)
+    def _constants(self) -> str | None:
+        """Constants of .f32 have 32 bits, those of .f64 are floats (measured, ptxas 13.5)."""
+        for item in _constants_of(self.r):
+            value = value_of(item)
+            if self.type == "f32" and isinstance(value, float) and getattr(item, "width", None) != 32:
+                return f"wmma.store.d of .f32 takes constants of 32 bits, as in 0f00000000, not {item}"
+            if self.type == "f64" and isinstance(value, int):
+                return f"wmma.store.d of .f64 takes floating-point constants, not {item}"
+        return None
 
 
 def _ab_type(form: Any) -> str:
@@ -168,6 +183,11 @@ def _c_type(form: Any) -> str:
     return _register(getattr(form, "ctype", form.dtype))
 
 
+def _constants_of(operand: object) -> list[Immediate | Expression]:
+    elements = operand.elements if isinstance(operand, Vector) else ()
+    return [item for item in elements if isinstance(item, Immediate | Expression)]
+
+
 class _Mma(Instruction, opcode="wmma.mma", section="9.7.14.4.5", issued_by="warp", multiplies=True):
     """D = A*B + C. `type` is that of A and B, `dtype` that of D, and of C where it is not named apart."""
 
@@ -177,6 +197,19 @@ class _Mma(Instruction, opcode="wmma.mma", section="9.7.14.4.5", issued_by="warp
     c: OperandLike = accumulator(
         _c_type, lambda form: _accumulator(form, getattr(form, "ctype", form.dtype)), mode=lambda form: "single"
     )
+
+    @rule("constants", reads_operands=True)
+    def _constants(self) -> str | None:
+        """No integers in A and B of .f64, nor, from sm_80 on, in B of s8 or u8 at m16n16k16 (ptxas 13.5)."""
+        form: Any = self
+        for name in ("a", "b"):
+            if form.type == "f64" or (form.type in ("s8", "u8") and name == "b" and form.shape == "m16n16k16"):
+                for item in _constants_of(getattr(form, name)):
+                    if isinstance(value_of(item), int):
+                        return (
+                            f"{name} of wmma.mma.{form.shape} with .{form.type} takes no integer constant, not {item}"
+                        )
+        return None
 
 
 class mma_f16(_Mma, ptx="6.0", targets="sm_70+"):
@@ -206,10 +239,11 @@ class mma_bf16(_Mma, ptx="7.0", targets="sm_80+"):
 
 
 class mma_tf32(_Mma, ptx="7.0", targets="sm_80+"):
-    """tf32: 19 bits in a register of 32. D takes no `_`, unlike the others (measured, ptxas 13.5)."""
+    """tf32: 19 bits in a register of 32. D takes no `_`, B no constants (measured, ptxas 13.5)."""
 
     syntax = "wmma.mma.sync.aligned.alayout.blayout.m16n16k8.f32.tf32.tf32.f32 d, a, b, c"
     d: OperandLike = vector(_d_type, _d_count)
+    b: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "b", form.type))
     _: KW_ONLY
     alayout: _Layout
     blayout: _Layout

@@ -460,6 +460,26 @@ STRICTER = (
         line=r"^tex\.grad.*\.a?cube",
         objection="dpd[xy] must have 4 elements",
     ),
+    Irreconcilable(
+        "The low bits of a floating-point constant of another width, beside an untyped register or a constant of the "
+        "other width (`{%b, 1.5}` of .b32 stores 0)",
+        form="",
+        line=r"\{[^}]*(\d\.\d|0[fd][0-9A-F]{8})",
+        objection=r"must be (an integer constant for|floats of 64 bits|registers or floats of 32 bits)|"
+        r"elements of \w+ must be of type",
+    ),
+    Irreconcilable(
+        "An integer as the only register of A or B of 4 bits, which ptxas takes from sm_90 on, and not before",
+        form=r"wmma\.mma_i4",
+        line=r"\{-?\d+\}",
+        objection="must have a register among its elements",
+    ),
+    Irreconcilable(
+        "Integers in B of 8 bits at m16n16k16, which ptxas takes for sm_75 alone",
+        form=r"wmma\.mma_i8",
+        line=r"\.m16n16k16\.",
+        objection=r"takes no integer constant",
+    ),
 )
 
 #: What ptxas 13.5 refuses though nothing is wrong with it: it crashes, or loses its way.
@@ -509,7 +529,7 @@ BROKEN = (
     Irreconcilable(
         "Constants of 128 bits",
         form="",
-        line=r"^atom\..*\.b128 .*, [-(]?\d",
+        line=r"^atom\..*\.b128 .*, ([-(]?\d|x_\w+\+4)",
         objection="status -11",
     ),
     Irreconcilable(
@@ -577,5 +597,11 @@ BROKEN = (
         form="",
         line=r"^tex\.grad\b.*%tid\.x",
         objection="Special register argument not allowed for instruction 'mov'",
+    ),
+    Irreconcilable(
+        "Registers of several types in a fragment of wmma, by their order and in B of .tf32 in any",
+        form="",
+        line=r"^wmma\.(mma|store)\.",
+        objection="Arguments mismatch for instruction '_mma'|instruction 'mov'",
     ),
 )

@@ -167,6 +167,15 @@ def _differ(kinds: Set[str]) -> bool:
     return "float" in kinds and not kinds.isdisjoint(("unsigned", "signed"))
 
 
+def _kind_of(item: Operand, resolve: Resolver | None) -> str:
+    """The kind of an element's type, "" where it has none of its own."""
+    value = value_of(item)
+    if value is not None:
+        return "float" if isinstance(value, float) else "signed"
+    symbol = resolve(item.text) if resolve and isinstance(item, Name) else None
+    return symbol.type.kind if symbol is not None and symbol.type is not None else ""
+
+
 @dataclass(kw_only=True, slots=True)
 class VectorSpec(Specification):
     """`{a, b, ...}` of `count` registers or constants, or a vector register.
@@ -174,8 +183,9 @@ class VectorSpec(Specification):
     With `scalar`, one element may stand without braces. `exact` makes the length part of the shape, for syntax lines
     that differ by nothing else. `sink` allows `_` for elements, but not for all of them, `discard` in place of
     the whole, `mixed` constants beside registers, not integers beside floats (measured, ptxas 13.5). `apart` forbids
-    constants beside floats and special registers; `bits` allows other widths than that of the type; `braced` asks for
-    braces around several elements and none around one, not a vector register.
+    constants beside floats and special registers; `alone` says when integers may do without a register; `bits` allows
+    other widths than that of the type; `braced` asks for braces around several elements and none around one, not a
+    vector register.
     """
 
     type: TypeRef
@@ -190,6 +200,7 @@ class VectorSpec(Specification):
     special: bool = False
     wide: bool = False
     apart: bool = False
+    alone: Callable[[Any], bool] | None = None
     bits: tuple[int, ...] = ()
 
     def fits(self, operand: Operand) -> bool:
@@ -272,13 +283,26 @@ class VectorSpec(Specification):
         if declared and declared[0].bits in self.bits:
             wanted = TYPES[f"{wanted.name[0]}{declared[0].bits}"]
         yield from self._element_types(declared, constants, wanted)
+        if self.immediate and self.scalar and not self.special:
+            yield from self._neighbors(elements, resolve)
         if self.apart and constants and special:
             yield Problem("operand-kind", f"{self.name} must have no constants beside special registers")
-        if self.mixed and wanted.bits != 64 and all(isinstance(value_of(item), int) for item in elements):
+        lone = self.alone is not None and self.alone(form)
+        if self.mixed and wanted.bits != 64 and not lone and all(isinstance(value_of(item), int) for item in elements):
             rule = f"{self.name} must have a register among its elements; integer constants alone have 64 bits"
             yield Problem("operand-type", rule)
         if skips and all(isinstance(item, Name) and item.text == "_" for item in elements):
             yield Problem("operand-kind", f"{self.name} must have a register among its elements, not _ alone")
+
+    def _neighbors(self, elements: Sequence[Operand], resolve: Resolver | None) -> Iterator[Problem]:
+        """Stored side by side, a float and an integer make no type, registers or constants (measured, ptxas 13.5)."""
+        kinds = [_kind_of(item, resolve) for item in elements]
+        for (one, first), (other, second) in itertools.pairwise(zip(elements, kinds, strict=True)):
+            constant = value_of(one) is not None or value_of(other) is not None
+            if constant and _differ({first, second}):
+                rule = f"the elements of {self.name} must be floats or integers, not {one} beside {other}"
+                yield Problem("operand-type", rule)
+                return
 
     def _element_types(self, declared: Sequence[Type], constants: Sequence[Operand], wanted: Type) -> Iterator[Problem]:
         """The elements make one type: their own if all have the same, else untyped; loads and stores take integers for
