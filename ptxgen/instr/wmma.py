@@ -145,9 +145,7 @@ class store_d(_Accumulators, opcode="wmma.store.d", section="9.7.14.4.4"):
 
     syntax = "wmma.store.d.sync.aligned.layout.shape{.space}.type [addr], r{, stride}"
     addr: OperandLike = address("space", bits=(32, 64), memory="write")
-    r: OperandLike = vector(
-        _type, lambda form: _accumulator(form, form.type), mixed=True, alone=lambda form: form.type == "s32"
-    )
+    r: OperandLike = vector(_type, lambda form: _accumulator(form, form.type), mixed="alone")
     stride: OperandLike = source("u32", default=None)
     _: KW_ONLY
     layout: _Layout
@@ -157,8 +155,12 @@ class store_d(_Accumulators, opcode="wmma.store.d", section="9.7.14.4.4"):
 
     @rule("constants", reads_operands=True)
     def _constants(self) -> str | None:
-        """Constants of .f32 have 32 bits, those of .f64 are floats (measured, ptxas 13.5)."""
-        for item in _constants_of(self.r):
+        """Integers alone are for .s32; constants of .f32 have 32 bits, those of .f64 are floats (ptxas 13.5)."""
+        constants = _constants_of(self.r)
+        integers = [item for item in constants if isinstance(value_of(item), int)]
+        if self.type in ("f16", "f32") and isinstance(self.r, Vector) and len(integers) == len(self.r.elements):
+            return f"wmma.store.d of .{self.type} requires a register among its elements, not {self.r}"
+        for item in constants:
             value = value_of(item)
             if self.type == "f32" and isinstance(value, float) and getattr(item, "width", None) != 32:
                 return f"wmma.store.d of .f32 takes constants of 32 bits, as in 0f00000000, not {item}"

@@ -7,7 +7,7 @@ specifications, whose classes (`specification`, `compound`) say what each argume
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ptxgen.instr.model.operands.accumulators import AccumulatorSpec, Mode
 from ptxgen.instr.model.operands.callables import ArgumentsSpec, CalleeSpec, PointerSpec, TargetsSpec
@@ -192,12 +192,11 @@ def vector(
     discard: bool = False,
     braced: bool = False,
     immediate: bool = False,
-    mixed: bool = False,
+    mixed: bool | Literal["alone"] = False,
     special: bool = False,
     wide: bool = False,
     exact: bool = False,
     apart: bool = False,
-    alone: Callable[[Any], bool] | None = None,
     bits: tuple[int, ...] = (),
     when: str | None = None,
     memory: Access | None = None,
@@ -217,7 +216,6 @@ def vector(
         wide=wide,
         exact=exact,
         apart=apart,
-        alone=alone,
         bits=bits,
         braced=braced,
         when=when,

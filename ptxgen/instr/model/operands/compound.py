@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ptxgen.instr.model.operands.specification import (
     ADDRESSABLE,
@@ -182,10 +182,9 @@ class VectorSpec(Specification):
 
     With `scalar`, one element may stand without braces. `exact` makes the length part of the shape, for syntax lines
     that differ by nothing else. `sink` allows `_` for elements, but not for all of them, `discard` in place of
-    the whole, `mixed` constants beside registers, not integers beside floats (measured, ptxas 13.5). `apart` forbids
-    constants beside floats and special registers; `alone` says when integers may do without a register; `bits` allows
-    other widths than that of the type; `braced` asks for braces around several elements and none around one, not a
-    vector register.
+    the whole, `mixed` constants beside registers, or alone, not integers beside floats (measured, ptxas 13.5).
+    `apart` forbids constants beside floats and special registers; `bits` allows other widths than that of the type;
+    `braced` asks for braces around several elements and none around one, not a vector register.
     """
 
     type: TypeRef
@@ -196,11 +195,10 @@ class VectorSpec(Specification):
     discard: bool = False
     braced: bool = False
     immediate: bool = False
-    mixed: bool = False
+    mixed: bool | Literal["alone"] = False
     special: bool = False
     wide: bool = False
     apart: bool = False
-    alone: Callable[[Any], bool] | None = None
     bits: tuple[int, ...] = ()
 
     def fits(self, operand: Operand) -> bool:
@@ -287,8 +285,7 @@ class VectorSpec(Specification):
             yield from self._neighbors(elements, resolve)
         if self.apart and constants and special:
             yield Problem("operand-kind", f"{self.name} must have no constants beside special registers")
-        lone = self.alone is not None and self.alone(form)
-        if self.mixed and wanted.bits != 64 and not lone and all(isinstance(value_of(item), int) for item in elements):
+        if self.mixed is True and wanted.bits != 64 and all(isinstance(value_of(item), int) for item in elements):
             rule = f"{self.name} must have a register among its elements; integer constants alone have 64 bits"
             yield Problem("operand-type", rule)
         if skips and all(isinstance(item, Name) and item.text == "_" for item in elements):
