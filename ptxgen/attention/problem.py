@@ -19,6 +19,8 @@ from ptxgen.options import PlanError
 Layout = Literal["bhsd", "bshd"]
 _LARGEST = 2**30
 _MOST = 65535
+#: Of the start of O, in bytes; the tensormaps of Q, K and V require as much.
+_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,11 @@ class AttentionProblem:
             outer = (Batches(heads, head), Batches(self.batches, batch))
             made.append(operand.tensormap(arrays[operand.name], size, k, row, outer))
         row, head, batch = self.strides("o")
+        address = int(getattr(arrays["o"], "address", arrays["o"]))
+        if address % _ALIGNMENT:
+            raise PlanError(
+                f"O must start on {_ALIGNMENT} bytes, as its rows are stored in vectors, not at {address:#x}"
+            )
         if plan.epilogue.tma:
             outer = (Batches(self.heads, head), Batches(self.batches, batch))
             made.append(plan.epilogue.tensormap(arrays["o"], self.queries, plan.config.values, row, outer))

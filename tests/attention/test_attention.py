@@ -14,6 +14,7 @@ from ptxgen.attention import AttentionProblem, find, kernels
 from ptxgen.attention.job import job
 from ptxgen.attention.reference import expected, random_inputs
 from ptxgen.emulator.observers import LineCounts
+from ptxgen.options import PlanError
 from ptxgen.sass import load, summarize
 
 NAMES = list(kernels())
@@ -157,3 +158,11 @@ def test_a_wrong_kernel_is_found(edit: tuple[str, str, int], output: str | None)
     result = job(problem, text=text).run(ptxgen.Emulator(plan.target))
     assert not result.ok
     assert any(f"elements of {output} are wrong" in each for each in result.wrong)
+
+
+def test_an_output_off_16_bytes_is_refused() -> None:
+    problem = find("blackwell/attention-serial").plan(head_size=64).problem(8, 8)
+    arrays = dict.fromkeys("qkv", 4096)
+    with pytest.raises(PlanError, match="O must start on 16 bytes, as its rows are stored in vectors, not at 0x1004"):
+        problem.arguments({**arrays, "o": 4100})
+    problem.arguments({**arrays, "o": 4112})
