@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 #: Registers of a thread by the number of softmax warpgroups: of those, of the correction warps and of the others, in
 #: steps of 8, as many as the CTA has at its launch (PTX ISA 9.7.19.5, setmaxnreg).
-_REGISTERS = {1: (224, 168, 112), 2: (184, 96, 48)}
+_REGISTERS = {1: (224, 168, 112), 2: (184, 88, 56)}
 
 
 @dataclass(frozen=True)
