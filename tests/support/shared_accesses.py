@@ -12,6 +12,7 @@ from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from ptxgen.emulator.checks.raced_reads import RacedReads
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.collaborators import Collaborators
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import WARP, AsyncWork
 from ptxgen.syntax import Statement
@@ -22,9 +23,8 @@ def shared_accesses(findings: Findings) -> tuple[HappensBefore, SharedAccesses]:
     lanes = LaneAccesses(order, 1, 4096, findings)
     order.attach(lanes)
     waits, flags = StaleWaits(order, MbarrierOrder(order), [{}]), WeakFlags(order)
-    return order, SharedAccesses(
-        order, waits, lanes, ByBarriers(order), CasLoops(), flags, RacedReads(flags), 1, 4096, findings
-    )
+    given = Collaborators(order, lanes, waits, ByBarriers(order), CasLoops(), flags, RacedReads(flags), findings)
+    return order, SharedAccesses(given, 1, 4096)
 
 
 def issue(order: HappensBefore, what: str, statement: Statement) -> AsyncOperation:

@@ -33,6 +33,7 @@ from ptxgen.emulator.checks.order.waits import WaitClocks
 from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from ptxgen.emulator.checks.raced_reads import RacedReads
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.collaborators import Collaborators
 from ptxgen.emulator.checks.shared.cta_exit import CtaExit
 from ptxgen.emulator.checks.shared.generic_copies import GenericCopies
 from ptxgen.emulator.checks.shared.instructions import SharedInstructions
@@ -68,7 +69,9 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     waits = StaleWaits(order, mbarriers, machine.mbarriers)
     lanes = LaneAccesses(order, slots, bytes, findings)
     by_barriers = ByBarriers(order)
-    shared = SharedAccesses(order, waits, lanes, by_barriers, cas_loops, flags, raced, slots, bytes, findings)
+    shared = SharedAccesses(
+        Collaborators(order, lanes, waits, by_barriers, cas_loops, flags, raced, findings), slots, bytes
+    )
     tensor_fences = TensorFences(machine.warps, machine.warps_per_cta)
     tensor = TensorAccesses(order, tensor_fences, waits, slots, findings)
     lane_order = LaneOrder(order, lanes.interval, findings)

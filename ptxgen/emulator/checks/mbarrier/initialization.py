@@ -25,7 +25,7 @@ class Initialization(Observer):
         if happens_before.has_observed_init(warp, clocks):
             return
         apart = warp // happens_before.warps != mbarrier.made_by // happens_before.warps
-        relaxed = happens_before.ordered_by_relaxed_arrival(warp, mbarrier.made_by, clocks.made_at)
+        relaxed = happens_before.relaxed.order(warp, mbarrier.made_by, clocks.made_at)
         if relaxed:
             rule = "Only barrier.cluster.arrive.relaxed lies between them, which orders nothing by itself"
             fix = "fence.mbarrier_init.release.cluster before the barrier.cluster.arrive.relaxed"

@@ -46,7 +46,7 @@ class Invalidation(Observer):
             waits = use.phase is not None and use.phase <= last
             if waits and late == "advice":
                 self._in_use.setdefault((slot, mbarrier.address), []).append((self._happens_before.actor(other), use))
-            if not (waits and self._happens_before.ordered_by_relaxed_arrival(warp, other, use.clock)):
+            if not (waits and self._happens_before.relaxed.order(warp, other, use.clock)):
                 self._report(mbarrier, warp, other, use, statement, late if waits else "error")
 
     def mbarrier_initialized(self, warp: int, slot: int, mbarrier: MBarrier) -> None:

@@ -213,7 +213,7 @@ class Phases(Observer):
                 continue
             if any(happens_before.before_mma(warp, each, member, clock) for each in observed):
                 continue
-            if any(happens_before.released_after_relaxed_arrival(each, warp, clock) for each in observed):
+            if any(happens_before.relaxed.order_before(each, warp, clock) for each in observed):
                 continue  # in time, which is enough here
             waiter = self._findings.access(
                 "waiter", statement, warp, space="shared", address=mbarrier.address, phase=phase
@@ -239,7 +239,7 @@ class Phases(Observer):
         for other, (clock, earlier) in before.items():
             if other == warp or happens_before.has_observed(warp, other, clock):
                 continue
-            if happens_before.ordered_by_relaxed_arrival(warp, other, clock):
+            if happens_before.relaxed.order(warp, other, clock):
                 continue
             member = other % happens_before.members
             if happens_before.before_mma(other, happens_before.observed[warp], member, clock):

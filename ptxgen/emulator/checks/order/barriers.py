@@ -119,7 +119,7 @@ class ClusterBarrierClocks(Observer):
         phases.arrivals[warp % members] = happens_before.clock(warp)
         released = happens_before.released_to_peers(warp) if relaxed else happens_before.release(warp)
         if relaxed:
-            happens_before.arrives_relaxed(warp, phase, statement)
+            happens_before.relaxed.arrives(warp, phase, statement)
         if released is not None:
             phases.release(released)
         fenced = happens_before.released.get(warp)
@@ -144,7 +144,7 @@ class ClusterBarrierClocks(Observer):
 
     def cluster_waits(self, warp: int, lanes: Lanes, phase: int, statement: Statement) -> None:
         happens_before = self._happens_before
-        happens_before.waits_for_relaxed(warp, phase, statement)
+        happens_before.relaxed.waits(warp, phase, statement)
         phases = self._of(warp)
         completed, in_cta = phases.completed, phases.completed_in_cta.get(warp // happens_before.warps)
         acquired = [each for each in (completed, in_cta) if each is not None]

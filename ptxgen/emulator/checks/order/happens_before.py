@@ -28,6 +28,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Narrow, Scopes
 from ptxgen.emulator.checks.order.partial_release import ALL
+from ptxgen.emulator.checks.order.relaxed_arrivals import RelaxedArrivals
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.emulator.checks.order.strong_history import StrongRecord
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, VectorClock
@@ -95,8 +96,7 @@ class HappensBefore(Observer):
         #: By signal of asynchronous work: the clock that a wait for it acquires.
         self.given: WeakKeyDictionary[Signal, VectorClock] = WeakKeyDictionary()
         self.strong = StrongRecord(self, slots * warps)
-        #: Relaxed arrivals at barriers of clusters, as stores, and waits there, as loads of the same word.
-        self.relaxed_arrivals = StrongRecord(self, slots * warps)
+        self.relaxed = RelaxedArrivals(self, slots * warps)
         #: Each warp's own clock when its lanes last synchronized.
         self._lanes_converged = np.zeros(slots * warps, np.int64)
         #: By warp of which only some lanes have waited since then: the vector clock of the other lanes, and the
@@ -165,7 +165,7 @@ class HappensBefore(Observer):
                 self._begin(slot // self.size)
         self._forget(slots)
         gone = set(slots.tolist())
-        self.relaxed_arrivals.clear(gone)
+        self.relaxed.clear(gone)
         self.fenced[self.warps_of(slots)] = 0
         for warp in self.warps_of(slots).tolist():
             self._proxy_fences[warp].clear()
@@ -228,34 +228,6 @@ class HappensBefore(Observer):
         acquired; of an asynchronous operation (`clock` is its number) with an actor below 0.
         """
         return self.strong.flags(warp, actor, clock)
-
-    def arrives_relaxed(self, warp: int, phase: int, statement: Statement) -> None:
-        """A warp arrives at its cluster's barrier, and releases nothing."""
-        self._at_barrier(warp, phase, statement, arrives=True)
-        self.end_interval(warp)
-
-    def waits_for_relaxed(self, warp: int, phase: int, statement: Statement) -> None:
-        """A warp has waited for a phase of its cluster's barrier, in which there may be relaxed arrivals."""
-        if self.relaxed_arrivals.end:
-            self._at_barrier(warp, phase, statement, arrives=False)
-
-    def _at_barrier(self, warp: int, phase: int, statement: Statement, *, arrives: bool) -> None:
-        words = np.array([self.actor(warp) // self.members << 32 | phase])
-        self.relaxed_arrivals.add(
-            np.array([warp]), np.zeros(1, np.int64), words, 0, statement, reads=not arrives, writes=arrives
-        )
-
-    def ordered_by_relaxed_arrival(self, warp: int, other: int, clock: int) -> bool:
-        """Whether only relaxed arrivals at the cluster's barrier order what another warp did up to an interval."""
-        return self.relaxed_arrivals.would_order(warp, self.actor(other), clock)
-
-    def released_after_relaxed_arrival(self, given: VectorClock, other: int, clock: int) -> bool:
-        """Whether only relaxed arrivals order what another warp did before a released vector clock."""
-        return self.relaxed_arrivals.would_order_before(given, self.actor(other), clock)
-
-    def relaxed_arrival_lines(self, warp: int, actor: int, clock: int) -> frozenset[int]:
-        """The lines of these arrivals and of the waits for them."""
-        return self.relaxed_arrivals.flags(warp, actor, clock)
 
     def intervals(self, warps: NDArray[np.int64]) -> NDArray[np.int64]:
         """The interval in which each of these warps is."""

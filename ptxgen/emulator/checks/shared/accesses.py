@@ -14,12 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.cas_loops import CasLoops
-from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import descriptors, mbarriers, uninitialized
-from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.checks.shared.collaborators import Collaborators
 from ptxgen.emulator.checks.shared.proxy_fences import ProxyFences
 from ptxgen.emulator.checks.shared.races import SharedRaces
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
@@ -40,9 +37,6 @@ from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.by_barriers import ByBarriers
-    from ptxgen.emulator.checks.order.happens_before import HappensBefore
-    from ptxgen.emulator.checks.order.weak_flags import WeakFlags
     from ptxgen.emulator.checks.raced_reads import RacedReads
 
 #: Groups of warps that are kept.
@@ -69,20 +63,9 @@ class SharedAccesses(Observer):
     `slot` is the CTA whose memory it is, where that is not the operation's or the warp's own.
     """
 
-    def __init__(
-        self,
-        happens_before: HappensBefore,
-        waits: StaleWaits,
-        lanes: LaneAccesses,
-        by_barriers: ByBarriers,
-        cas_loops: CasLoops,
-        flags: WeakFlags,
-        raced: RacedReads,
-        slots: int,
-        bytes: int,
-        findings: Findings,
-    ) -> None:
-        self._happens_before, self._waits, self._lanes, self._findings = happens_before, waits, lanes, findings
+    def __init__(self, given: Collaborators, slots: int, bytes: int) -> None:
+        self._happens_before, self._waits, self._lanes = given.happens_before, given.waits, given.lanes
+        self._findings = given.findings
         granules = -(-bytes // GRANULE)
         #: Number of granules, from 0, that hold zeros when a CTA begins (cooperative groups).
         self._zeros = 0
@@ -102,12 +85,10 @@ class SharedAccesses(Observer):
         #: Groups of warps that accessed memory together, by the bytes of their numbers.
         self._groups: dict[bytes, _Group] = {}
         #: Last weak accesses of threads, shared with `LaneAccesses`, which looks up lines here.
-        self.stores, self.loads = lanes.stores, lanes.loads
-        self.strong_stores = StrongStores(slots, happens_before.members, bytes)
-        self.races = self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, flags, raced, findings)
-        self.fences = ProxyFences(
-            happens_before, lanes, self.strong_stores, by_barriers, self._races.copy_lines, findings
-        )
+        self.stores, self.loads = given.lanes.stores, given.lanes.loads
+        self.strong_stores = StrongStores(slots, given.happens_before.members, bytes)
+        self.races = self._races = SharedRaces(given)
+        self.fences = ProxyFences(given, self.strong_stores, self._races.copy_lines)
 
     @property
     def raced(self) -> RacedReads:

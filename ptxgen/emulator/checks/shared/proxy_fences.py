@@ -12,33 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.registry import races
-from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.checks.shared.collaborators import Collaborators
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.by_barriers import ByBarriers
-    from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    pass
 
 
 class ProxyFences:
     """The fences between the accesses that `SharedAccesses` keeps and operations that come after them."""
 
-    def __init__(
-        self,
-        happens_before: HappensBefore,
-        lanes: LaneAccesses,
-        strong_stores: StrongStores,
-        by_barriers: ByBarriers,
-        copy_lines: Mapping[int, str],
-        findings: Findings,
-    ) -> None:
-        self._happens_before, self._lanes, self._strong_stores = happens_before, lanes, strong_stores
-        self._by_barriers = by_barriers
-        self._stores, self._loads, self._findings = lanes.stores, lanes.loads, findings
+    def __init__(self, given: Collaborators, strong_stores: StrongStores, copy_lines: Mapping[int, str]) -> None:
+        self._happens_before, self._lanes, self._strong_stores = given.happens_before, given.lanes, strong_stores
+        self._by_barriers, self._findings = given.by_barriers, given.findings
+        self._stores, self._loads = given.lanes.stores, given.lanes.loads
         #: Lines that lack one fence.
         self._groups = causes.Groups()
         #: Lines of the cp.async and st.async instructions that have run.

@@ -15,25 +15,24 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
+from ptxgen.emulator.checks.cas_loops import STRONG_LOAD
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
-from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
+from ptxgen.emulator.checks.mbarrier.stale_waits import Event
 from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.order.mbarrier_scope import report_narrow
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.order.warp_sync import LAGS
-from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
-from ptxgen.emulator.checks.raced_reads import RacedReads
+from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party
 from ptxgen.emulator.checks.registry import mbarriers, races
+from ptxgen.emulator.checks.shared.collaborators import Collaborators
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 from ptxgen.emulator.memory.granules import GRANULE, Masks, distinct
 from ptxgen.emulator.state.raced_loads import UNKNOWN
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    pass
 
 #: MMAs: of the rows that they read, the kernel may drop some from the accumulator.
 _MMAS = ("tcgen05.mma", "wgmma.mma_async")
@@ -50,20 +49,12 @@ _RELAXED = "barrier.cluster.arrive.relaxed"
 class SharedRaces:
     """Accesses against the last ones to the same granules, as `SharedAccesses` keeps them."""
 
-    def __init__(
-        self,
-        happens_before: HappensBefore,
-        waits: StaleWaits,
-        stores: ThreadAccesses,
-        cas_loops: CasLoops,
-        flags: WeakFlags,
-        raced: RacedReads,
-        findings: Findings,
-    ) -> None:
-        self._cas_loops, self._flags = cas_loops, flags
+    def __init__(self, given: Collaborators) -> None:
+        self._cas_loops, self._flags = given.cas_loops, given.flags
         #: Bytes that weak loads read while other warps may store them.
-        self.raced = raced
-        self._happens_before, self._waits, self._stores, self._findings = happens_before, waits, stores, findings
+        self.raced = given.raced
+        self._happens_before, self._waits, self._findings = given.happens_before, given.waits, given.findings
+        self._stores = given.lanes.stores
         #: By number of an MMA: (CTA slot, granules) that it reads while they may be overwritten.
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: By number of a copy: (CTA slot, granules) that another copy may be writing too.
@@ -254,7 +245,7 @@ class SharedRaces:
                 report_unfenced(self._findings, found, other, side, access.statement, flags, self._flags.text)
                 continue
             other_warp = warp - warp % happens_before.members + member
-            relaxed = happens_before.ordered_by_relaxed_arrival(warp, other_warp, clock)
+            relaxed = happens_before.relaxed.order(warp, other_warp, clock)
             own = other_warp // happens_before.warps == slot
             if relaxed and own and (verb.startswith("overwrites") or warp // happens_before.warps == slot):
                 self._findings.report(
@@ -290,7 +281,7 @@ class SharedRaces:
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
                 fix = f"leave out .relaxed, or put fence.acq_rel.cluster before {_RELAXED}"
-                cause |= set(map(causes.relaxed, happens_before.relaxed_arrival_lines(warp, actor, clock)))
+                cause |= set(map(causes.relaxed, happens_before.relaxed.lines(warp, actor, clock)))
             lag = happens_before.lag(warp) if behind else "alone"
             if not rule and behind:
                 rule = LAGS[lag]
@@ -368,7 +359,7 @@ class SharedRaces:
                 clock == PENDING
                 or happens_before.has_observed_actor(warp, actor, clock)
                 or happens_before.unfenced_side(warp, actor, clock)
-                or happens_before.ordered_by_relaxed_arrival(warp, actor, clock)
+                or happens_before.relaxed.order(warp, actor, clock)
             ):
                 continue  # what the order lacks shows where other bytes are accessed
             found = self._found(access, warp, "overwrites", at)

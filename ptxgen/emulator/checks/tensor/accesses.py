@@ -328,7 +328,7 @@ class TensorAccesses(OrderListener, Observer):
         free = self._findings.access("accessor", statement, warp, space="tensor", address=columns.start)
         loaded = self._loaded_in(peer, range(_BANDS), columns)
         for reader, load, event in self._unordered_loads(warp, peer, loaded, columns):
-            if self._happens_before.ordered_by_relaxed_arrival(warp, reader, event.clock):
+            if self._happens_before.relaxed.order(warp, reader, event.clock):
                 continue
             used = self._access("reader", load, reader, peer, columns)
             report = partial(self._freed_in_use, free, used, _FOR_BOTH, _SYNCHRONIZE_PAIR, statement, severity="advice")
