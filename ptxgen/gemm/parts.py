@@ -70,12 +70,15 @@ def require_groups(config: GemmConfig, roles: bool) -> None:
     """
     if config.grouped == "none":
         return
-    if not roles or config.kind:
-        raise PlanError(f"grouped={config.grouped} takes a kernel with roles and without scales in blocks")
     masked = config.grouped == "masked"
-    needed: dict[str, object] = {"batched": masked, "scales": "none", "split_k": 1}
+    if not roles or (masked and config.kind):
+        scaled = " and no scales in blocks" if masked else ""
+        raise PlanError(f"grouped={config.grouped} takes a kernel with roles{scaled}")
+    needed: dict[str, object] = {"batched": masked, "split_k": 1}
     if masked:
-        needed |= {"consumers": "cooperative", "lag": 0}
+        needed |= {"consumers": "cooperative", "lag": 0, "scales": "none"}
+    elif config.scales != "none":
+        needed["scales"] = "1d2d"
     others = [f"{name}={as_text(getattr(config, name))}" for name in needed if getattr(config, name) != needed[name]]
     others += ["scheduler=stream"] * (config.scheduler == "stream")
     if others:

@@ -20,6 +20,7 @@ from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.gemm.scales import ScaledType, require_packed
 from ptxgen.gemm.types import TYPES
+from ptxgen.layouts.scale_factors import BLOCK_ROWS
 
 Matrix = Literal["a", "b", "c", "source"]
 _LARGEST_SCALAR = float(np.finfo(np.float32).max)
@@ -263,7 +264,7 @@ class GemmProblem:
                 if block_scales is None:
                     made += [self._scales(*each) for each in zip(self.plan.scales, scales, strict=True)]
                 else:
-                    made += block_scales.arguments((scales[0], scales[1]), self.m, self.n, self.k)
+                    made += block_scales.arguments((scales[0], scales[1]), self.m, self.scaled_columns, self.k)
             if name == "c" and self.plan.epilogue.quantizes:
                 _require_scales("sfc", c_scales, self.m, self.n, self.plan.epilogue.scaled_type)
                 made.append(c_scales)
@@ -290,8 +291,18 @@ class GemmProblem:
         return operand.tensormap(array, rows, self.k)
 
     def scale_rows(self, operand: ScaleOperand) -> int:
-        """Rows of the matrix that scales belong to."""
-        return self.m if operand.name == "sfa" else self.n
+        """Rows of the matrix that scales belong to; those of B's groups follow each other in whole blocks."""
+        return self.m if operand.name == "sfa" else self.scaled_columns
+
+    @property
+    def scaled_columns(self) -> int:
+        """Rows of B that have scales: N, or those of all groups."""
+        return self.groups * self.padded_columns if self.grouped else self.n
+
+    @property
+    def padded_columns(self) -> int:
+        """Rows of B in whole blocks of scales: from the scales of a group to those of the next."""
+        return -(-self.n // BLOCK_ROWS) * BLOCK_ROWS
 
     def _require_array(self, array: Any, shown: str, dtype: str, sizes: tuple[int, ...]) -> None:
         """That a device array has a size and type; `sizes` in elements, the first without a gap at the end."""

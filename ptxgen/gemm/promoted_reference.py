@@ -35,6 +35,8 @@ class PromotedReference(Reference):
         problem, random = self.problem, np.random.default_rng([self.seed, 3])
         along = shape_b(problem.n, problem.k)[1]
         rows = [(problem.m, along), shape_b(problem.n, problem.k)]
+        if problem.grouped:
+            rows[1] = problem.groups * rows[1][0], along
         if self._swapped:
             rows = [shape_b(problem.m, problem.k), (problem.n, along)]
         found = [np.exp2(random.uniform(-_EXPONENTS, _EXPONENTS, shape)) for shape in rows]
@@ -72,13 +74,27 @@ class PromotedReference(Reference):
 
     def sums(self, rows: slice, columns: slice) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
         """The accumulators of rows and columns of C, and the sum of the sizes of what was added."""
-        plan, k = self.problem.plan, self.problem.k
-        a, b = (values[part].astype(np.float32) for values, part in zip(self.inputs, (rows, columns), strict=True))
-        sfa, sfb = self.row_scales
+        (a, b), (sfa, sfb) = self.inputs, self.row_scales
         if self._swapped:
-            sfa, sfb = np.repeat(sfa, BLOCK, axis=0)[: self.problem.m][rows], sfb[columns]
+            sfa = np.repeat(sfa, BLOCK, axis=0)[: self.problem.m]
         else:
-            sfa, sfb = sfa[rows], np.repeat(sfb, BLOCK, axis=0)[: self.problem.n][columns]
+            sfb = np.repeat(sfb, BLOCK, axis=0)
+        if self.groups is None:
+            return self._sums(a[rows], b[columns], sfa[rows], sfb[: self.problem.n][columns])
+        groups = self.groups[rows]
+        b, sfb = b[:, columns], sfb.reshape(len(b), self.problem.padded_columns, -1)[:, : self.problem.n][:, columns]
+        total, size = np.zeros((len(groups), b.shape[1]), np.float32), np.zeros((len(groups), b.shape[1]))
+        for group in np.unique(groups[groups >= 0]):
+            here = groups == group
+            total[here], size[here] = self._sums(a[rows][here], b[group], sfa[rows][here], sfb[group])
+        return total, size
+
+    def _sums(
+        self, a: np.ndarray, b: np.ndarray, sfa: npt.NDArray[np.float32], sfb: npt.NDArray[np.float32]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
+        """The same for some rows of A and B with a scale for each and every K block."""
+        plan, k = self.problem.plan, self.problem.k
+        a, b = a.astype(np.float32), b.astype(np.float32)
         types, step = (plan.a.dtype, plan.b.dtype, "f32"), plan.a.mma_k
         total = np.zeros((a.shape[0], b.shape[0]), np.float32)
         size = np.zeros(total.shape)

@@ -42,10 +42,12 @@ class ScaledReference(Reference):
 
     @cached_property
     def inputs(self) -> tuple[np.ndarray, np.ndarray]:
-        """A (M×K) and B (N×K): standard normal, rounded to their types."""
+        """A (M×K) and B (N×K, of each group): standard normal, rounded to their types."""
         problem, random = self.problem, np.random.default_rng(self.seed)
-        a, b = problem.plan.a.dtype, problem.plan.b.dtype
-        return self._elements(random, problem.m, a), self._elements(random, problem.n, b)
+        a, b = (self._elements(random, problem.m, problem.plan.a.dtype), problem.plan.b.dtype)
+        if not problem.grouped:
+            return a, self._elements(random, problem.n, b)
+        return a, np.stack([self._elements(random, problem.n, b) for _ in range(problem.groups)])
 
     def _elements(self, random: np.random.Generator, rows: int, dtype: str) -> np.ndarray:
         type, shape = TYPES[dtype].numpy, (rows, self.problem.k)
@@ -85,7 +87,8 @@ class ScaledReference(Reference):
         """A or B as it lies in memory: bytes of lines with their gaps."""
         operand = self.problem.plan.a if which == "a" else self.problem.plan.b
         values = self.inputs[0 if which == "a" else 1]
-        data = pack_elements(values if operand.major == "k" else np.ascontiguousarray(values.T), operand.dtype)
+        values = values if operand.major == "k" else np.ascontiguousarray(np.swapaxes(values, -1, -2))
+        data = pack_elements(values.reshape(-1, values.shape[-1]), operand.dtype)
         made = np.full(self.shape(which), _GAP, np.uint8)
         made[:, : data.shape[1]] = data
         return made
@@ -115,10 +118,27 @@ class ScaledReference(Reference):
 
     def sums(self, rows: slice, columns: slice) -> npt.NDArray[np.float32]:
         """The accumulators of rows and columns of C."""
+        (a, b), (sfa, sfb) = self.inputs, self.row_scales
+        if self.groups is None:
+            return self._sums(a[rows], b[columns], sfa[rows], sfb[columns])
+        groups = self.groups[rows]
+        b, sfb = b[:, columns], sfb.reshape(len(b), self.problem.padded_columns, -1)[:, : self.problem.n][:, columns]
+        made = np.empty((len(groups), b.shape[1]), np.float32)
+        for group in np.unique(groups):
+            # The tensormaps of B and its scales give zeros for a group that does not exist.
+            there = (b[group], sfb[group]) if group >= 0 else (np.zeros_like(b[0]), np.zeros_like(sfb[0]))
+            here = groups == group
+            made[here] = self._sums(a[rows][here], there[0], sfa[rows][here], there[1])
+        return made
+
+    def _sums(
+        self, a: np.ndarray, b: np.ndarray, sfa: npt.NDArray[np.uint8], sfb: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.float32]:
+        """The accumulators of some rows of A and B with their scales."""
         plan = self.problem.plan
-        type, parts = plan.scales[0].type, (rows, columns)
-        a, b = (values[part].astype(np.float32) for values, part in zip(self.inputs, parts, strict=True))
-        scales = [scale_values(data[part], type.scale) for data, part in zip(self.row_scales, parts, strict=True)]
+        type = plan.scales[0].type
+        a, b = a.astype(np.float32), b.astype(np.float32)
+        scales = [scale_values(data, type.scale) for data in (sfa, sfb)]
         total: npt.NDArray[np.float32] | None = None
         step, taken = plan.a.mma_k, plan.a.mma_k // type.block
         for index in range(-(-self.problem.k // step)):

@@ -77,7 +77,7 @@ def _arguments(problem: GemmProblem, emulator: Emulator) -> list[Any]:
     workspace = emulator.array(np.zeros(words, np.uint32)) if words else None
     scales: tuple[DeviceArray, ...] = ()
     if plan.block_scales is not None:
-        shapes = shape_a(problem.m, problem.k), shape_b(problem.n, problem.k)
+        shapes = shape_a(problem.m, problem.k), shape_b(problem.scaled_columns, problem.k)
         scales = tuple(emulator.array(np.ones(shape, np.float32)) for shape in shapes)
     elif plan.scales:
         scales = tuple(
