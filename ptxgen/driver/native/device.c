@@ -171,7 +171,8 @@ int device_attribute(int attribute) {
 API Result cuDeviceGetAttribute(int *value, int attribute, int device) {
     if (device)
         return INVALID_DEVICE;
-    *value = device_attribute(attribute);
+    enum { MEMORY_POOLS = 115 };
+    *value = attribute == MEMORY_POOLS && is_warp(__builtin_return_address(0)) ? 0 : device_attribute(attribute);
     return SUCCESS;
 }
 

@@ -342,6 +342,9 @@ extern const struct RuntimeName runtime_names[];
 void *driver_function(const char *name, int version, bool *known);
 void *runtime_function(const char *name);
 
+/* warp.c */
+bool is_warp(const void *caller);
+
 /* callsite.c */
 void call_site(char *site, size_t bytes);
 

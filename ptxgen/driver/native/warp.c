@@ -1,7 +1,14 @@
 /* NVIDIA Warp: warp.so has a stripped runtime, so its own functions for memory are replaced (warp/native/warp.h). */
 #include "runtime.h"
 
+#include <dlfcn.h>
 #include <string.h>
+
+/* Its pools of memory are switched off: they would call the stripped runtime. */
+bool is_warp(const void *caller) {
+    Dl_info found;
+    return dladdr(caller, &found) && found.dli_fname && strstr(found.dli_fname, "/warp.so");
+}
 
 static void *allocate_bytes(size_t bytes, enum Kind kind) {
     u64 address;
@@ -28,21 +35,30 @@ static void *alloc_device_async(void *context, size_t bytes, struct Stream *stre
     return alloc_device(context, bytes, tag);
 }
 
+Result cuMemFree_v2(u64 address);
+Result cuMemFreeAsync(u64 address, struct Stream *stream);
+
 static void free_pinned(void *pointer) {
     if (pointer)
-        release((u64)pointer);
+        cuMemFree_v2((u64)pointer);
 }
 
+/* Python drops an array right after a launch that uses it: its memory is free once that has run, for which the caller
+ * does not wait. */
 static void free_device(void *context, void *pointer) {
     (void)context;
-    free_pinned(pointer);
+    if (pointer)
+        cuMemFreeAsync((u64)pointer, NULL);
 }
 
 static void free_device_async(void *context, void *pointer, void **deferred) {
-    (void)context;
     if (deferred)
         *deferred = NULL;
-    free_pinned(pointer);
+    free_device(context, pointer);
+}
+
+static bool is_capturing(struct Stream *stream) {
+    return capture_of(stream) != NULL;
 }
 
 static bool copy(void *context, void *to, void *from, size_t bytes, struct Stream *stream) {
@@ -78,6 +94,7 @@ static const struct RuntimeName functions[] = {
     {"wp_free_device", (void *)free_device},
     {"wp_free_device_default", (void *)free_device},
     {"wp_free_device_async", (void *)free_device_async},
+    {"wp_cuda_stream_is_capturing", (void *)is_capturing},
     {"wp_memcpy_h2d", (void *)copy},
     {"wp_memcpy_d2h", (void *)copy},
     {"wp_memcpy_d2d", (void *)copy},
