@@ -49,6 +49,7 @@ SENTENCES = [
     ([*RUN, "--set", "alpha=true", "--alpha", "1e300"], "alpha must be a finite number of fp32, not 1e+300"),
     ([*RUN, "--set", "source=bf16", "--beta", "-inf"], "beta must be a finite number of fp32, not -inf"),
     ([*RUN, "--schedules", "-1"], "--schedules must be 1 or more, not -1"),
+    ([*RUN, "--schedules", "9" * 25], f"--schedules must be at most 100000, not {'9' * 25}"),
     ([*RUN, "--schedules", "3", "--device", "gpu"], "--schedules is for the emulator: a GPU decides for itself when "
      "work completes"),
     ([*RUN, "--advice", "1"], "--advice must be more than 1, not 1: every access takes what it needs"),
@@ -156,6 +157,41 @@ def test_files_without_permission(cli: Cli, ptx_file: Path) -> None:
     assert cli("check", ptx_file).err == f"error: cannot read {ptx_file}: permission denied\n"
     outcome = cli("build", KERNEL, "-o", ptx_file)
     assert outcome.err == f"error: cannot write {ptx_file}: permission denied\n"
+    assert outcome.code == 2
+
+
+#: Enough of a kernel for every option that writes a file.
+STORE = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 y)
+{
+    .reg .b64 %at;
+    ld.param.u64 %at, [y];
+    st.global.u32 [%at], 1;
+    ret;
+}
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"run {option} /dev/full" for option in ("--lines", "--trace", "--html")),
+        *(f"time {option} /dev/full" for option in ("--trace", "--html")),
+        "run --format sarif=/dev/full",
+        "check --format sarif=/dev/full",
+        "assemble -o /dev/full",
+    ],
+)
+def test_a_full_disk(cli: Cli, tmp_path: Path, words: str) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(STORE)
+    command, *options = words.split()
+    launch = [] if command in ("check", "assemble") else ["--arg", "y=empty:u32:1", "--block", "1"]
+    outcome = cli(command, path, *launch, *options)
+    assert outcome.err == "error: cannot write /dev/full: no space left on device\n"
     assert outcome.code == 2
 
 

@@ -103,10 +103,10 @@ def parse_ptx(text: str, path: str) -> Module:
         raise UnparsedError(path, error.line, error.column, said, shown) from None
 
 
-def write_output(path: str, data: bytes) -> None:
-    """Write a file, or raise InputError that says why not."""
+def write_output(path: str, data: bytes | str) -> None:
+    """Write a file, text as UTF-8, or raise InputError that says why not."""
     try:
-        Path(path).write_bytes(data)
+        Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
     except OSError as error:
         raise InputError(f"cannot write {path}: {reason(error)}") from None
 

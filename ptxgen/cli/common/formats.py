@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -88,6 +87,7 @@ class Output:
         self, *, text: Callable[[], object], data: Callable[[], object], report: Callable[[], Report], indent: int = 2
     ) -> None:
         """Write all: `text` prints, `data` gives what `json` is, `report` what the other formats are made of."""
+        from ptxgen.cli.common.files import write_output
         from ptxgen.reports.paths import readable_path
 
         made = report() if self.wants_report else None
@@ -97,7 +97,7 @@ class Output:
             return readable_path(json.dumps(value, indent=indent) if name == "json" else _rendered(name, made))
 
         for name, file in self.files:
-            Path(file).write_text(rendered(name) + "\n", encoding="utf-8")
+            write_output(file, rendered(name) + "\n")
         if self.printed == "text":
             text()
         else:

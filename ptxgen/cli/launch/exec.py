@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxgen.cli.common import completion
-from ptxgen.cli.common.files import require_writable
+from ptxgen.cli.common.files import require_writable, write_output
 from ptxgen.cli.common.formats import Formats, Output
 from ptxgen.cli.errors import InputError, choose
 
@@ -128,7 +128,7 @@ def _write_page(path: str, command: list[str], results: Results) -> None:
         names={each.kernel: short_name(each.kernel) for each in results.launches},
         notes=results.notes,
     )
-    Path(path).write_text(page.html(), encoding="utf-8")
+    write_output(path, page.html())
     if not options.quiet:
         results.say(f"page: {path}")
 

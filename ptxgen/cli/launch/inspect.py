@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ptxgen.cli.common.files import require_writable
+from ptxgen.cli.common.files import reason, require_writable, write_output
 from ptxgen.cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -175,11 +175,14 @@ class Inspection:
             if self.lines == "-":
                 print(text)
             else:
-                Path(self.lines).write_text(text + "\n", encoding="utf-8")
+                write_output(self.lines, text + "\n")
             where = "" if self.lines == "-" else f"; {self.lines} has the counts by line"
             print(f"lines: {executed} of {every} instructions executed{where}")
         if self._trace is not None and self.trace is not None:
-            self._trace.write(self.trace)
+            try:
+                self._trace.write(self.trace)
+            except OSError as error:
+                raise InputError(f"cannot write {self.trace}: {reason(error)}") from None
             print(f"trace: {self.trace}; open it in ui.perfetto.dev")
         if self._at is not None:
             state = self._at.state
@@ -236,7 +239,7 @@ class Inspection:
             steps=ran.steps,
             dropped=ran.dropped,
         )
-        Path(self.html).write_text(page.html(), encoding="utf-8")
+        write_output(self.html, page.html())
 
 
 def _is_place(wanted: str, place: str) -> bool:

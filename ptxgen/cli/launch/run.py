@@ -58,6 +58,8 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Kernels")(run)
 
 
+#: Schedules that `--schedules` tries at most.
+_MOST_SCHEDULES = 100_000
 #: Groups of options on the help page.
 _PROBLEM = "The problem"
 _SCHEDULES = "Schedules (emulator)"
@@ -394,6 +396,8 @@ def _require_possible(
         raise InputError(f"--seed must be 0 or more, not {seed}")
     if schedules is not None and schedules < 1:
         raise InputError(f"--schedules must be 1 or more, not {schedules}")
+    if schedules is not None and schedules > _MOST_SCHEDULES:
+        raise InputError(f"--schedules must be at most {_MOST_SCHEDULES}, not {schedules}")
     if schedules and device != "emulator":
         raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")
     if schedules and schedule != "eager":

@@ -6,7 +6,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -118,7 +117,7 @@ def time(
 
     The CTAs of one SM are emulated under a schedule of cycles; docs/timing.md says how right that is.
     """
-    from ptxgen.cli.common.files import require_writable
+    from ptxgen.cli.common.files import require_writable, write_output
 
     warmth: Literal["warm", "cold"] = choose("--l2", l2, ("warm", "cold"))
     if len(kernels) > 2:
@@ -139,11 +138,11 @@ def time(
     if trace is not None:
         from ptxgen.timing.trace import trace_of
 
-        Path(trace).write_text(trace_of(found[0]), encoding="utf-8")
+        write_output(trace, trace_of(found[0]))
     if html is not None:
         from ptxgen.timing.page import page_of
 
-        Path(html).write_text(page_of(found[0]), encoding="utf-8")
+        write_output(html, page_of(found[0]))
     if as_json:
         shown = [each.as_dict() for each in found]
         print(json.dumps(shown[0] if len(shown) == 1 else {"a": shown[0], "b": shown[1]}, indent=2))
