@@ -67,6 +67,7 @@ class Shared(Server):
             self.free = begin + cycles
         else:
             begin = self._idle(now)
+            self.free = max(self.free, begin + cycles)
         self.busy += cycles
         number, used = int(begin) // _STRETCH, self.used
         while cycles > 0:

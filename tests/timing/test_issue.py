@@ -68,6 +68,9 @@ def test_a_unit_serves_earlier_requests_in_its_idle_cycles_and_never_more_than_i
     assert unit.take(10_000, 5) == 10_000
     assert unit.take(0, 5) == 0
     assert unit.take(0, 5) < 64
+    # A backlog of long requests stays one: none begins before those that came earlier have ended.
+    unit = Shared()
+    assert [unit.take(now, 256) for now in (0, 0, 200)] == [0, 256, 512]
     # 3000 requests of 7 cycles in any order from cycle 0 on need 21,000 cycles; a stretch may be half a request over.
     unit, random_ = Shared(), random.Random(1)
     ends = [unit.take(random_.uniform(0, 1000), 7) + 7 for _ in range(3000)]
