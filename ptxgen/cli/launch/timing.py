@@ -36,12 +36,15 @@ from ptxgen.cli.launch.words import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ptxgen.gemm.what_if import Study
     from ptxgen.timing import Machine, Prediction
 
 #: A shipped kernel with options of its own: NAME[option=value,...].
 _NAMED = re.compile(r"^([^\[\]]+)(?:\[([^\]]*)\])?$")
 #: Waits of a role that are shown.
 _WAITS = 4
+#: Changes that '--what-if best' shows.
+_CHANGES = 3
 
 
 def register(app: typer.Typer) -> None:
@@ -98,6 +101,17 @@ def time(
         float | None,
         typer.Option("--clock", metavar="MHZ", help="The SM clock; the machine's by default.", show_default=False),
     ] = None,
+    what_if: Annotated[
+        list[str],
+        typer.Option(
+            "--what-if",
+            metavar="OPTION=VALUE|best",
+            help="Predict again with one option changed: stages=+1, n_tile=224. 'best': try others and show the three "
+            "that save most.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    seconds: Annotated[float, typer.Option("--seconds", help="Time to try changes for '--what-if best'.")] = 60,
     trace: Annotated[
         str | None,
         typer.Option("--trace", metavar="FILE", help="Write a timeline for ui.perfetto.dev.", show_default=False),
@@ -129,12 +143,17 @@ def time(
             require_writable(path)
             if len(kernels) > 1:
                 raise InputError("--trace and --html show one kernel")
+    if what_if and len(kernels) > 1:
+        raise InputError("--what-if changes one kernel")
     words = LaunchWords(arguments, [], grid, block, cluster, shared_bytes, entry)
     attention = AttentionWords(queries, keys, heads, kv_heads, head_size, causal, layout)
     found = [
         _predict(each, (m, n, k), settings, dtype, c_dtype, machine, warmth, clock, words, attention, batches)
         for each in kernels
     ]
+    changes = None
+    if what_if:
+        changes = _study(kernels[0], (m, n, k), settings, dtype, c_dtype, found[0], warmth, clock, what_if, seconds)
     if trace is not None:
         from ptxgen.timing.trace import trace_of
 
@@ -145,6 +164,8 @@ def time(
         write_output(html, page_of(found[0]))
     if as_json:
         shown = [each.as_dict() for each in found]
+        if changes is not None:
+            shown[0]["what_if"] = [each.as_dict() for each in changes.changes]
         print(json.dumps(shown[0] if len(shown) == 1 else {"a": shown[0], "b": shown[1]}, indent=2))
         return OK
     from ptxgen.cli.common.terminal import output
@@ -154,6 +175,8 @@ def time(
             _print(out, each)
         if len(found) == 2:
             _compare(out, found[0], found[1])
+        if changes is not None:
+            _print_changes(out, changes, of_words="best" not in what_if)
     return OK
 
 
@@ -199,6 +222,65 @@ def _predict(
     from ptxgen.gemm.timed import predict_gemm
 
     return predict_gemm(plan, *problem, _machine(machine, plan.target), l2=l2, clock=clock)
+
+
+def _study(
+    word: str,
+    problem: tuple[int, int, int],
+    settings: list[str],
+    dtype: str | None,
+    c_dtype: str | None,
+    before: Prediction,
+    l2: Literal["warm", "cold"],
+    clock: float | None,
+    words: list[str],
+    seconds: float,
+) -> Study:
+    """The changes that are asked for. Raises InputError, PlanError, TimingError."""
+    from ptxgen.cli.common.files import is_file
+    from ptxgen.cli.common.options import find_kernel, parse_settings
+    from ptxgen.gemm.timed import predict_gemm
+    from ptxgen.gemm.what_if import study
+
+    match = _NAMED.match(word)
+    if is_file(word) or match is None or "attention" in word:
+        raise InputError(f"--what-if changes options of a GEMM kernel of 'ptxgen kernels', which {word} is not")
+    if "best" in words and len(words) > 1:
+        raise InputError("--what-if takes 'best' or changes, not both")
+    entry = find_kernel(match[1])
+    own = [each.strip() for each in (match[2] or "").split(",") if each.strip()]
+    given = parse_settings(entry, match[1], [*settings, *own], dtype, c_dtype)
+    return study(
+        entry,
+        {**entry.choices_for(*problem), **given},
+        before,
+        lambda plan: predict_gemm(plan, *problem, before.machine, l2=l2, clock=clock),
+        [] if "best" in words else words,
+        seconds=seconds,
+    )
+
+
+def _print_changes(out: Console, found: Study, *, of_words: bool) -> None:
+    """The changes with their cycles; of the tried ones the three that save most."""
+    from rich.markup import escape
+
+    from ptxgen.cli.common.terminal import grid
+
+    shown = found.changes if of_words else [each for each in found.changes if each.gain > 0][:_CHANGES]
+    table = grid("", "", "")
+    table.add_row("what if", "cycles", "fewer")
+    for each in shown:
+        table.add_row(escape(f"{each.option}={each.value}"), f"{each.cycles:,.0f}", f"{each.gain:+.1%}")
+    if shown:
+        out.print(table)
+    if not of_words:
+        saved = "" if shown else "no change of one option saves cycles; "
+        out.print(
+            escape(
+                f"{saved}{len(found.changes)} changes predicted, {found.refused} fit no kernel, "
+                f"{found.left} not tried (--seconds)"
+            )
+        )
 
 
 def _machine(name: str | None, target: str) -> Machine:

@@ -48,6 +48,26 @@ def test_two_kernels_and_a_built_file(cli: Cli, tmp_path: Path) -> None:
     assert "cycles than the first" in said
 
 
+def test_what_if_predicts_the_changed_kernel(cli: Cli) -> None:
+    outcome = cli("time", *SMALL, "--what-if", "stages=+1", "--what-if", "n_tile=32", "--json")
+    found = json.loads(outcome.out)
+    by_option = {each["option"]: each for each in found["what_if"]}
+    assert (by_option["stages"]["value"], by_option["n_tile"]["value"]) == (4, 32)
+    # The same as asking for the changed kernel itself.
+    for option, change in by_option.items():
+        alone = json.loads(cli("time", *SMALL, "--set", f"{option}={change['value']}", "--json").out)
+        assert alone["cycles"] == change["cycles"]
+        assert change["gain"] == pytest.approx(1 - change["cycles"] / found["cycles"], abs=2e-4)
+
+
+def test_what_if_best_says_how_many_changes_were_tried(cli: Cli) -> None:
+    said = " ".join(cli("time", *SMALL, "--what-if", "best", "--seconds", 0.5).out.split())
+    tried = re.search(r"(\d+) changes predicted, (\d+) fit no kernel, (\d+) not tried", said)
+    assert tried is not None
+    assert int(tried[1]) >= 1
+    assert int(tried[3]) >= 1
+
+
 def test_bad_input_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
     for words, sentence in (
         (("hopper/overlapped", "--machine", "a100"), "--machine"),
@@ -56,6 +76,10 @@ def test_bad_input_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
         (("hopper/overlapped", "--l2", "hot"), "--l2"),
         (("hopper/overlapped", "--clock", 5), "--clock"),
         (("a", "b", "c"), "compares two"),
+        ((*SMALL, "--what-if", "stages"), "OPTION=VALUE"),
+        ((*SMALL, "--what-if", "stage=2"), "OPTION=VALUE"),
+        ((*SMALL, "--what-if", "n_tile=7"), "n_tile"),
+        ((*SMALL, "--what-if", "best", "--what-if", "stages=2"), "not both"),
         ((tmp_path / "none.ptx",), "none.ptx"),
     ):
         outcome = cli("time", *words)
