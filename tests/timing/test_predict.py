@@ -89,7 +89,7 @@ def test_a_gemm_issues_its_mmas_and_copies_and_says_who_waits() -> None:
     assert loaded == (128 + 64) * 512 * 2
     # No MMA of N 64 can follow another in less than 32 cycles.
     begins = sorted(each.begin for each in tensor)
-    assert min(b - a for a, b in pairwise(begins)) >= 32
+    assert min(b - a for a, b in pairwise(begins)) > 32 - 1e-6  # sums of cycles round
     assert found.cycles > found.parts["launch"] + 8 * 4 * 2 * 32
     waits = {name for role in found.roles for name in role.waits}
     assert waits >= {"ab_full[0]", "wgmma.wait_group"}
