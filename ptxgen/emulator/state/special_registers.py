@@ -64,7 +64,7 @@ class SpecialRegisters(dict[str, Read]):
         self._shape, self._clusters, self._cta, self._timeline = shape, clusters, cta, timeline
         self._multiprocessors = multiprocessors
         whole = -(-shared_size // 128) * 128  # allocated in units of 128 bytes
-        #: Those that are one number for all.
+        #: The values of registers that are the same in all threads.
         self._numbers = {
             "%nwarpid": 64,
             "%nsmid": multiprocessors,

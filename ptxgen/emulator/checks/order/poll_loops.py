@@ -1,8 +1,8 @@
 """Whether the loop around a poll would end too with another value than the one that it reads.
 
-A waiter that wants fewer signals than there are passes with the value before the last signal as well as with the last
-one. Whether it does follows from the instructions between the load and the branch that ends its loop: they are executed
-on the registers of its lanes with the other value, and what they write is taken back.
+A waiter that waits for fewer signals than there are passes with the value before the last signal as well as with the
+last one. Whether it does follows from the instructions between the load and the branch that ends its loop: they are
+executed on the registers of its lanes with the other value, and what they write is taken back.
 """
 
 from __future__ import annotations
