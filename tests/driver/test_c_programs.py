@@ -45,6 +45,13 @@ def test_a_kernel_and_the_properties_of_the_device(capfd: pytest.CaptureFixture[
     assert "increase: 1 launch, " in ran.said
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_warps_library(capfd: pytest.CaptureFixture[str], tmp_path: Path, schedule: str) -> None:
+    program = compile_c("warp_library.c", tmp_path / "warp", tmp_path)
+    ran = execute(capfd, [program], schedule=schedule)
+    assert (ran.code, ran.output, ran.codes(), ran.others) == (0, "PASS\n", [], []), ran.said
+
+
 @pytest.mark.parametrize("name", ["a b", "a:b", "ü $ORIGIN"])
 def test_folders_whose_names_ld_preload_cannot_hold(
     capfd: pytest.CaptureFixture[str], program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
