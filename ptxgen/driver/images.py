@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from ptxgen.sass import fatbin
 #: What a cubin of ours has before its PTX (native/standin.h).
 _MARK = b"//ptxgen-ptx\n"
 _ELF = b"\x7fELF"
+#: What several images begin with that are to be linked (native/link.c): this, all bytes, and each image after its size.
+_BUNDLE = b"ptxgen-bundle\n\0\0"
+_SIZE = struct.Struct("<Q")
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$.]+)")
 
@@ -47,6 +51,8 @@ def entries_of(text: str) -> list[str]:
 
 def ptx_of(image: bytes, device: Device, folders: Sequence[Path] = ()) -> str:
     """The PTX of an image; `folders` are where compilers keep what they make. Raises RefusedError."""
+    if image.startswith(_BUNDLE):
+        return _of_bundle(image, device, folders)
     if image.startswith(_ELF):
         text = _of_cubin(image, folders)
         if text is None:
@@ -62,6 +68,31 @@ def ptx_of(image: bytes, device: Device, folders: Sequence[Path] = ()) -> str:
         raise RefusedError(Status.INVALID_IMAGE, "a module is neither PTX, nor a fatbin, nor a cubin")
     _require(text, device)
     return text
+
+
+def _of_bundle(image: bytes, device: Device, folders: Sequence[Path]) -> str:
+    """The PTX of all images of a bundle as one module; libraries have machine code alone, and are left out.
+
+    The first image of a program with relocatable device code is what the linker made, which has PTX only by our hooks.
+    """
+    from ptxgen.driver.link import linked
+
+    texts: list[str] = []
+    refused: list[RefusedError] = []
+    offset = len(_BUNDLE) + _SIZE.size
+    while offset < len(image):
+        (size,) = _SIZE.unpack_from(image, offset)
+        offset += _SIZE.size
+        try:
+            texts.append(ptx_of(image[offset : offset + size], device, folders))
+        except RefusedError as error:
+            if error.status != Status.NO_BINARY_FOR_GPU:
+                raise
+            refused.append(error)
+        offset += (size + 7) & ~7
+    if not texts:
+        raise refused[0]
+    return linked(texts)
 
 
 def _require(text: str, device: Device) -> None:

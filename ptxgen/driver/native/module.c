@@ -31,6 +31,8 @@ static u64 image_bytes(const u8 *image) {
         u64 segments = word(image + 32, 8) + word(image + 54, 2) * word(image + 56, 2);
         return sections > segments ? sections : segments;
     }
+    if (is_bundle(image))
+        return word(image + BUNDLE_MARK_BYTES, 8);
     if (word(image, 4) == FATBIN_MAGIC)
         return word(image + 6, 2) + word(image + 8, 8);
     return strlen((const char *)image) + 1;
@@ -38,10 +40,20 @@ static u64 image_bytes(const u8 *image) {
 
 Result load_module(const void *image, struct Module **made) {
     const u8 *data = image;
+    u8 *bundle = NULL;
     if (!data)
         return INVALID_VALUE;
-    if (word(data, 4) == WRAPPER_MAGIC)
+    if (word(data, 4) == WRAPPER_MAGIC) {
+        /* Relocatable device code: the images that the linker had follow what it made. */
+        const u8 *const *parts = word(data + 4, 4) == 2 ? (const u8 *const *)word(data + 16, 8) : NULL;
         data = (const u8 *)word(data + 8, 8);
+        if (parts && *parts) {
+            append_image(&bundle, data, image_bytes(data));
+            for (; *parts; parts++)
+                append_image(&bundle, *parts, image_bytes(*parts));
+            data = bundle;
+        }
+    }
     void *reply;
     Result result = request(LOAD, data, image_bytes(data), NULL, 0, &reply, NULL);
     if (!result) {
@@ -50,6 +62,7 @@ Result load_module(const void *image, struct Module **made) {
         (*made)->number = *(u32 *)reply;
         pthread_mutex_init(&(*made)->lock, NULL);
     }
+    free(bundle);
     free(reply);
     return result;
 }

@@ -302,6 +302,11 @@ Result find_variable(struct Module *module, const char *name, u64 *address, size
 Result prepare_launch(struct Function *function, struct Extent3 grid, struct Extent3 block, u32 shared_bytes,
                       void **parameters, void **extra, struct Operation *made);
 
+/* link.c: several images that are loaded as one module (images.py) */
+enum { BUNDLE_MARK_BYTES = 16 };
+bool is_bundle(const u8 *image);
+void append_image(u8 **bundle, const void *image, u64 bytes);
+
 /* Types of the public interface. */
 struct LaunchAttribute {
     int id, padding;
