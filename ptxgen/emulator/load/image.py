@@ -6,6 +6,7 @@ PTX ISA 5.4.4: what has no initial value is zero. A plain name stands for the ad
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from math import prod
 
@@ -93,7 +94,12 @@ class Layout:
         data = bytearray(size)
         extents = [*declarator.dims, *([variable.vector] if variable.vector else [])]
         type = TYPES[variable.type]
-        for index, value in _elements(declarator.initializer, [extent or 0 for extent in extents[1:]]):
+        elements = _elements(declarator.initializer, [extent or 0 for extent in extents[1:]])
+        if variable.type == "f16x2":
+            # ptxas 13.5 takes the values, whatever braces are around them, for as many words as there are.
+            type = TYPES["b32"]
+            elements = itertools.islice(enumerate(value for _, value in elements), size // type.bytes)
+        for index, value in elements:
             word = np.asarray(self._value(value, type, addresses)).tobytes()
             data[index * type.bytes : index * type.bytes + len(word)] = word
         return bytes(data)

@@ -252,6 +252,27 @@ def test_global_and_constant_variables() -> None:
     assert found.tolist() == [0, 4, 0, half, minus_four, 0xFFFFFFFF, 8, 0, 2, 8, half, half, one_and_a_half, 7, 0]
 
 
+def test_braces_of_packed_halves_hold_words() -> None:
+    """As in the cubin of ptxas 13.5.37: words in their order, as many as there are, a float as an .f32."""
+    items = """.global .f16x2 a[3] = {{}, {5}, {1.5, 2}}; .global .f16x2 b[2][2] = {{{1}, {2}}, {{3, 4}, {5}}};
+        .global .v2 .f16x2 d = {{1, 2}, {3}}; .global .f16x2 e = {0x1FFFFFFFF}; .const .f16x2 h[2] = {{1.5, 2}, {3}};
+        .global .align 4 .f16 g[2] = {};"""
+    expected = {
+        "global": {"a": [5, 0x3FC00000, 2], "b": [1, 2, 3, 4], "d": [1, 2], "e": [0xFFFFFFFF], "g": [0]},
+        "const": {"h": [0x3FC00000, 2]},
+    }
+    loads = [
+        f"ld.{space}.u32 %x, [{name}+{4 * i}];"
+        for space, variables in expected.items()
+        for name, words in variables.items()
+        for i in range(len(words))
+    ]
+    body = HEAD + "".join(f"{load} st.global.u32 [%out0+{4 * i}], %x;\n" for i, load in enumerate(loads)) + "ret;"
+    report, (found,) = launch(body, [poisoned(len(loads))], block=1, items=items)
+    assert report.status == "ok", report.summary()
+    assert found.tolist() == [word for variables in expected.values() for words in variables.values() for word in words]
+
+
 def test_global_variables_last_from_launch_to_launch() -> None:
     """As on a GPU, where the module stays loaded; another device has its own."""
     text = module(
