@@ -36,7 +36,7 @@ class BitField:
     align: int = 1
     maximum: int | None = None
     unit: str = ""
-    #: The words for the legal numbers, by the fields that decide: kind, group.
+    #: The words for the legal numbers, or names, by the fields that decide: kind, group.
     rule: str | Callable[[Mapping[str, Any]], str] = ""
     label: Callable[[int], str] | None = None
     length: str = ""
@@ -117,6 +117,8 @@ class BitField:
         number = as_int(value)
         if number is not None and number in table:
             return number, table[number]
+        if self.rule:
+            refuse(what, self.range_rule(context), value)
         where = f" for {self.by} {context[self.by]}" if self.by else ""
         raise refused(what, choices(table) + where, value)
 

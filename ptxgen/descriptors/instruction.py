@@ -65,6 +65,10 @@ _WIDE_K_INPUTS = frozenset({"e4m3", "e5m2"})
 M_BY_GROUP: dict[int, tuple[int, ...]] = {1: (64, 128), 2: (128, 256)}
 """Legal M by cta_group; totals of the pair for 2."""
 
+_SHIFTS = {0: 0, 8: 1, 16: 2, 32: 3}
+#: Kinds whose metadata has no selector.
+_NO_SELECTOR = ("i8", "f8f6f4")
+
 WS_M = (32, 64, 128)
 WS_N: dict[bool, tuple[int, ...]] = {False: (64, 128, 256), True: (64, 128)}
 """Legal shapes of .ws; N by sparse."""
@@ -85,26 +89,136 @@ class ScaledKind:
     k: Mapping[int, int]
 
 
-def _n_rule(values: Mapping[str, Any]) -> str:
-    """What N must be with this kind and group."""
+def _legal_n(values: Mapping[str, Any]) -> tuple[int, ...]:
+    """The sizes of N with this kind, group and M (PTX ISA table 39; 9.4, table 48, for ti16)."""
     if values.get("ws"):
-        return f"{choices(WS_N[bool(values.get('sparse'))])} with .ws (PTX ISA table 39)"
+        return WS_N[bool(values.get("sparse"))]
+    kind, group = values["kind"], values["cta_group"]
+    sizes = (KINDS[kind].n if kind in KINDS else _N)[group]
+    if kind == "ti16" and group == 1 and as_int(values.get("m")) == 128:
+        return tuple(each for each in sizes if each % 16 == 0)
+    return sizes
+
+
+def _legal_m(values: Mapping[str, Any]) -> tuple[int, ...]:
+    """The sizes of M with this group, and at twice the K (PTX ISA table 39; 9.4, table 48)."""
     group = values["cta_group"]
-    sizes = KINDS[values["kind"]].n if values["kind"] in KINDS else _N
-    return f"{_steps(sizes[group])}{' with cta_group::2' if group == 2 else ''} (PTX ISA table 39)"
+    if values["kind"] in SCALED_KINDS:
+        return (128,) if group == 1 else (256,) if values.get("sparse") or _is_wide(values) else (128, 256)
+    if values.get("ws"):
+        return WS_M
+    return (128 * group,) if values.get("wide_k") and not values.get("sparse") else M_BY_GROUP[group]
+
+
+def _is_wide(values: Mapping[str, Any]) -> bool:
+    """Whether K is what only sm_107 has: 64 of mxf8f6f4, 128 of mxf4 and mxf4nvf4."""
+    return bool(values.get("wide_k")) or (values["kind"] == "mxf8f6f4" and _dense_k(values) == 64)
+
+
+def _dense_k(values: Mapping[str, Any]) -> int:
+    """K of a dense instruction; the least of the kind where none that it has is given."""
+    legal = SCALED_KINDS[values["kind"]].k
+    given = as_int(values.get("dense_k"))
+    return given if given is not None and given in legal else min(legal)
+
+
+def _n_rule(values: Mapping[str, Any]) -> str:
+    """What N must be, in words."""
+    group, legal = values["cta_group"], _legal_n(values)
+    step = 16 * group
+    if values.get("b_major") == "mn" and values.get("b_type") in _BYTES and not values.get("ws"):
+        legal = tuple(each for each in legal if each % step == 0)
+        return f"{_sizes(legal)} for MN-major B of 8 bits with cta_group::{group} (PTX ISA table 52)"
+    where = " with .ws" if values.get("ws") else f" with cta_group::{group}" if group == 2 else ""
+    return f"{_sizes(legal)}{where} (PTX ISA table 39)"
 
 
 def _m_rule(values: Mapping[str, Any]) -> str:
-    """What M must be with this group."""
-    group = values["cta_group"]
-    sizes = WS_M if values.get("ws") else M_BY_GROUP[group]
-    return f"{choices(sizes)} with {'.ws' if values.get('ws') else f'cta_group::{group}'} (PTX ISA table 39)"
+    """What M must be, in words."""
+    where = ".ws" if values.get("ws") else f"cta_group::{values['cta_group']}"
+    return f"{choices(_legal_m(values))} with {where} (PTX ISA table 39)"
 
 
-def _scaled_m_rule(values: Mapping[str, Any]) -> str:
-    """What M must be with block scales and this group."""
-    group = values["cta_group"]
-    return f"{'128' if group == 1 else '128 or 256'} with cta_group::{group} (PTX ISA table 39)"
+def _selector_rule(values: Mapping[str, Any]) -> str:
+    """What the sparsity selector must be with this kind."""
+    if values["kind"] in _NO_SELECTOR:
+        return f"0 for kind::{values['kind']}"
+    return "an integer from 0 to 3"
+
+
+def _shift_rule(values: Mapping[str, Any]) -> str:
+    """What the largest shift must be with or without .ws."""
+    return choices(_SHIFTS) if values["ws"] else "0 without .ws"
+
+
+def _major_rule(values: Mapping[str, Any], side: str) -> str:
+    """What the major-ness of A or B must be with its type."""
+    kind, name = values["kind"], values[f"{side}_type"]
+    if kind in SCALED_KINDS and "mn" not in SCALED_KINDS[kind].majors:
+        return f"k for kind {kind}"
+    if name in _SUB_BYTE:
+        return f"k for {name}: types of 4 and 6 bits are K-major"
+    return "k or mn"
+
+
+def _a_major_rule(values: Mapping[str, Any]) -> str:
+    return _major_rule(values, "a")
+
+
+def _b_major_rule(values: Mapping[str, Any]) -> str:
+    return _major_rule(values, "b")
+
+
+def _vectors(values: Mapping[str, Any]) -> tuple[str, Mapping[str, tuple[frozenset[str], tuple[int, ...]]]]:
+    """The scale vector, "" where the kind has several and none is given, and what the kind has of it."""
+    kind = SCALED_KINDS[values["kind"]]
+    vector = vector_of(values["kind"], values["scale_vec"]) or (
+        "" if len(kind.vectors) > 1 else next(iter(kind.vectors))
+    )
+    if vector and vector not in kind.vectors:
+        raise DescriptorError(
+            f"scale_vec must be {choices(kind.vectors)} for kind::{values['kind']}, not {vector} (PTX ISA table 57)"
+        )
+    return vector, {vector: kind.vectors[vector]} if vector else kind.vectors
+
+
+def _scale_rule(values: Mapping[str, Any]) -> str:
+    """What the type of scale factors must be with this kind and vector."""
+    vector, vectors = _vectors(values)
+    names = sorted(frozenset().union(*(types for types, _ in vectors.values())))
+    return f"{choices(names)} for kind::{values['kind']}{_with_vector(vector)}"
+
+
+def _id_rule(values: Mapping[str, Any]) -> str:
+    """What the ids of scale factors must be with this kind, vector and K."""
+    vector, _ = _vectors(values)
+    dense = _dense_k(values) * (2 if values.get("wide_k") else 1)
+    where = f"for kind::{values['kind']}{_with_vector(vector)} at K {dense}"
+    return f"{choices(_legal_ids(values))} {where}"
+
+
+def _legal_ids(values: Mapping[str, Any]) -> tuple[int, ...]:
+    """The ids of scale factors with this kind, vector and K."""
+    _, vectors = _vectors(values)
+    if _is_wide(values):
+        listed = [_WIDE_IDS[vector] for vector in vectors]
+    elif _dense_k(values) == 96:
+        listed = [_K96_IDS[vector] for vector in vectors]
+    else:
+        listed = [ids for _, ids in vectors.values()]
+    return tuple(sorted(set().union(*listed)))
+
+
+def _with_vector(vector: str) -> str:
+    return f" with scale_vec::{vector}" if vector else ""
+
+
+def _dense_k_rule(values: Mapping[str, Any]) -> str:
+    """What the K of a dense instruction must be with this kind."""
+    legal = SCALED_KINDS[values["kind"]].k
+    if 96 in legal and (values.get("sparse") or values.get("wide_k")):
+        return f"64 for {'sparse' if values.get('sparse') else 'wide_k'} kind::{values['kind']}"
+    return f"{choices(legal)} for kind::{values['kind']}"
 
 
 _UE8M0 = frozenset({"ue8m0"})
@@ -160,7 +274,7 @@ class InstructionDescriptor(BitStruct, bits=32):
 
     _overflowing = ("n", "m")
 
-    sparsity_selector: int = field(0, 1, default=0, doc="sparse only", evidence=_TABLE_42)
+    sparsity_selector: int = field(0, 1, default=0, rule=_selector_rule, doc="sparse only", evidence=_TABLE_42)
     sparse: bool = field(2, 2, default=False, flag=True, evidence=_TABLE_42)
     saturate: bool = field(3, 3, default=False, flag=True, doc="kind::i8 only", evidence=_TABLE_42)
     d_type: str = field(4, 5, values=_ACCUMULATORS, by="kind", evidence=_TABLE_42)
@@ -168,8 +282,8 @@ class InstructionDescriptor(BitStruct, bits=32):
     b_type: str = field(10, 12, values=_INPUTS, by="kind", evidence=_TABLE_42)
     negate_a: bool = field(13, 13, default=False, flag=True, evidence=_TABLE_42)
     negate_b: bool = field(14, 14, default=False, flag=True, evidence=_TABLE_42)
-    a_major: str = field(15, 15, default="k", values=_MAJOR, evidence=_TABLE_42)
-    b_major: str = field(16, 16, default="k", values=_MAJOR, evidence=_TABLE_42)
+    a_major: str = field(15, 15, default="k", values=_MAJOR, rule=_a_major_rule, evidence=_TABLE_42)
+    b_major: str = field(16, 16, default="k", values=_MAJOR, rule=_b_major_rule, evidence=_TABLE_42)
     n: int = field(17, 22, scale=8, rule=_n_rule, evidence=_TABLE_42)
     m: int = field(24, 28, scale=16, rule=_m_rule, evidence=_TABLE_42)
     wide_k: bool = field(
@@ -184,7 +298,8 @@ class InstructionDescriptor(BitStruct, bits=32):
         30,
         31,
         default=0,
-        values={0: 0, 8: 1, 16: 2, 32: 3},
+        values=_SHIFTS,
+        rule=_shift_rule,
         doc="columns, .ws only",
         evidence=_TABLE_42,
     )
@@ -198,17 +313,14 @@ class InstructionDescriptor(BitStruct, bits=32):
         if self.ws and self.cta_group == 2:
             raise DescriptorError("cta_group must be 1 for .ws, not 2 (PTX ISA table 39)")
         if self.max_shift and not self.ws:
-            raise DescriptorError(f"max_shift must be 0 without .ws, not {self.max_shift} (PTX ISA table 42)")
+            raise _refused("max_shift", _shift_rule(vars(self)), self.max_shift, "table 42")
         kind = KINDS[self.kind]
         if self.kind == "i8":
             _require_off(self, ("negate_a", "negate_b"), "for kind::i8")
         else:
             _require_off(self, ("saturate",), f"for kind::{self.kind}; it is for kind::i8")
-        if self.kind in ("i8", "f8f6f4") and self.sparsity_selector:
-            raise DescriptorError(
-                f"sparsity_selector must be 0 for kind::{self.kind}, not {self.sparsity_selector} "
-                "(PTX ISA 9.7.16.10.8.4.5)"
-            )
+        if self.kind in _NO_SELECTOR and self.sparsity_selector:
+            raise _refused("sparsity_selector", _selector_rule(vars(self)), self.sparsity_selector, "9.7.16.10.8.4.5")
         self._check_wide_k()
         legal_inputs = kind.inputs_of.get(self.d_type)
         for name in ("a_type", "b_type"):
@@ -223,17 +335,18 @@ class InstructionDescriptor(BitStruct, bits=32):
         if self.ws:
             where += ", .ws" + (", sparse" if self.sparse else "")
         _require_shape("m", self.m, WS_M if self.ws else M_BY_GROUP[self.cta_group], where)
-        legal_n = WS_N[self.sparse] if self.ws else kind.n[self.cta_group]
-        if self.kind == "ti16" and self.m == 128 and self.cta_group == 1 and not self.ws:
-            legal_n = tuple(each for each in legal_n if each % 16 == 0)  # PTX ISA 9.4, table 48
-        _require_shape("n", self.n, legal_n, where)
+        _require_shape("n", self.n, _legal_n(vars(self)), where)
         _require_n_of_transposed(self)
 
     def _check_wide_k(self) -> None:
         if not self.wide_k:
             return
         if self.kind != "f8f6f4":
-            over = "" if self.m else f"; m would be 512 with bit 29, but must be {_m_rule(self.__dict__)}"
+            over = (
+                ""
+                if self.m
+                else f"; m would be 512 with bit 29, but must be {_m_rule({**vars(self), 'wide_k': False})}"
+            )
             raise DescriptorError(f"wide_k must be False for kind::{self.kind}, whose K is {KINDS[self.kind].k}{over}")
         for name in ("a_type", "b_type"):
             if not self.sparse and getattr(self, name) not in _WIDE_K_INPUTS:
@@ -313,31 +426,49 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     wide_k: bool = field(
         3, 3, default=False, flag=True, doc="mxf4 and mxf4nvf4: K 128 of a dense instruction", evidence=_TABLE_53
     )
-    sfb_id: int = field(4, 5, default=0, evidence=_TABLE_43)
+    sfb_id: int = field(4, 5, default=0, rule=_id_rule, evidence=_TABLE_43)
     a_type: str = field(7, 9, values={n: k.inputs for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43)
     b_type: str = field(10, 12, values={n: k.inputs for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43)
     negate_a: bool = field(13, 13, default=False, flag=True, evidence=_TABLE_43)
     negate_b: bool = field(14, 14, default=False, flag=True, evidence=_TABLE_43)
     a_major: str = field(
-        15, 15, default="k", values={n: k.majors for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
+        15,
+        15,
+        default="k",
+        values={n: k.majors for n, k in SCALED_KINDS.items()},
+        by="kind",
+        rule=_a_major_rule,
+        evidence=_TABLE_43,
     )
     b_major: str = field(
-        16, 16, default="k", values={n: k.majors for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
+        16,
+        16,
+        default="k",
+        values={n: k.majors for n, k in SCALED_KINDS.items()},
+        by="kind",
+        rule=_b_major_rule,
+        evidence=_TABLE_43,
     )
     n: int = field(17, 22, scale=8, rule=_n_rule, evidence=_TABLE_43)
     scale_type: str = field(
-        23, 23, values={n: k.scales for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
+        23,
+        23,
+        values={n: k.scales for n, k in SCALED_KINDS.items()},
+        by="kind",
+        rule=_scale_rule,
+        evidence=_TABLE_43,
     )
     sfa_lanes: int = field(
         26, 26, default=32, values={32: 0, 128: 1}, doc="lanes of SFA; 128: sm_107", evidence=_TABLE_53
     )
-    m: int = field(27, 28, scale=128, rule=_scaled_m_rule, evidence=_TABLE_43)
-    sfa_id: int = field(29, 30, default=0, evidence=_TABLE_43)
+    m: int = field(27, 28, scale=128, rule=_m_rule, evidence=_TABLE_43)
+    sfa_id: int = field(29, 30, default=0, rule=_id_rule, evidence=_TABLE_43)
     dense_k: int = field(
         31,
         31,
         values={n: k.k for n, k in SCALED_KINDS.items()},
         by="kind",
+        rule=_dense_k_rule,
         doc="K of a dense instruction without wide_k; 96: sm_103a and sm_107a, 64 of mxf8f6f4: sm_107",
         evidence=_TABLE_43,
     )
@@ -355,40 +486,25 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     @property
     def is_wide(self) -> bool:
         """True at the K that only sm_107 has: 64 of mxf8f6f4, 128 of mxf4 and mxf4nvf4."""
-        return self.wide_k or (self.kind == "mxf8f6f4" and self.dense_k == 64)
+        return _is_wide(vars(self))
 
     def _check(self) -> None:
-        kind = SCALED_KINDS[self.kind]
         if self.wide_k and (self.kind == "mxf8f6f4" or self.dense_k != 64 or self.sparse):
             raise DescriptorError(
                 "wide_k must be False but for a dense kind::mxf4 or mxf4nvf4 with dense_k 64 (PTX ISA 9.4, table 53)"
             )
-        vector = vector_of(self.kind, self.scale_vec) or (next(iter(kind.vectors)) if len(kind.vectors) == 1 else "")
-        if vector and vector not in kind.vectors:
-            raise DescriptorError(
-                f"scale_vec must be {choices(kind.vectors)} for kind::{self.kind}, not {vector} (PTX ISA table 57)"
-            )
-        vectors = {vector: kind.vectors[vector]} if vector else kind.vectors
-        scales = frozenset().union(*(types for types, _ in vectors.values()))
-        if self.scale_type not in scales:
-            raise DescriptorError(
-                f"scale_type must be {choices(sorted(scales))} for kind::{self.kind} with scale_vec::{vector}, "
-                f"not {self.scale_type} (PTX ISA table 57)"
-            )
+        _, vectors = _vectors(vars(self))
+        if all(self.scale_type not in types for types, _ in vectors.values()):
+            raise _refused("scale_type", _scale_rule(vars(self)), self.scale_type, "table 57")
         if self.dense_k == 96 and self.sparse:
-            raise DescriptorError("dense_k must be 64 for sparse, not 96 (PTX ISA table 39)")
-        legal = sorted({each for name, (_, ids) in vectors.items() for each in self._ids(name, ids)})
+            raise _refused("dense_k", _dense_k_rule(vars(self)), self.dense_k, "table 39")
         for name in ("sfa_id", "sfb_id"):
-            if getattr(self, name) not in legal:
-                at = f" with scale_vec::{vector}" if vector else ""
-                raise DescriptorError(
-                    f"{name} must be {choices(legal)} for kind::{self.kind}{at} at K {self.k_of_dense}, "
-                    f"not {getattr(self, name)} (PTX ISA tables 43 and 44)"
-                )
+            if getattr(self, name) not in _legal_ids(vars(self)):
+                raise _refused(name, _id_rule(vars(self)), getattr(self, name), "tables 43 and 44")
         _require_major(self)
         where = f"kind::{self.kind}, cta_group::{self.cta_group}" + (", sparse" if self.sparse else "")
         # Sizes that are too large set the bits of the fields behind theirs, and leave 0.
-        _require_shape("m", self.m, self._legal_m(), where, "" if self.m else "; M 512 would set bit 29, sfa_id")
+        _require_shape("m", self.m, _legal_m(vars(self)), where, "" if self.m else "; M 512 would set bit 29, sfa_id")
         _require_shape("n", self.n, _N[self.cta_group], where, "" if self.n else "; N 512 would set bit 23, scale_type")
         _require_n_of_transposed(self)
 
@@ -397,16 +513,6 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
         if not bits >> 24 & 1:
             return ""
         return "; N of 1024 and more reaches it, and must be a multiple of 8 from 8 to 256"
-
-    def _ids(self, vector: str, plain: tuple[int, ...]) -> tuple[int, ...]:
-        if self.is_wide:
-            return _WIDE_IDS[vector]
-        return _K96_IDS[vector] if self.dense_k == 96 else plain
-
-    def _legal_m(self) -> tuple[int, ...]:
-        if self.cta_group == 1:
-            return (128,)
-        return (256,) if self.sparse or self.is_wide else (128, 256)
 
     def warnings(self) -> tuple[str, ...]:
         """Return remarks on values that sources disagree about or that exist on few targets."""
@@ -450,6 +556,11 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
         return cls._decode(encoded, kind=kind, cta_group=cta_group, scale_vec=scale_vec)
 
 
+def _column_rule(values: Mapping[str, Any]) -> str:
+    """What the shift of a mask must be with this M."""
+    return f"0 to {16 if values['m'] == 32 else 32} for M {values['m']}"
+
+
 class ZeroColumnMask(BitStruct, bits=64):
     """The zero-column mask descriptor of tcgen05.mma.ws: which columns of B count as zero. Spans and shift in columns.
 
@@ -470,11 +581,11 @@ class ZeroColumnMask(BitStruct, bits=64):
     enabled: bool = field(39, 39, default=True, flag=True, doc="off: no column is zero", evidence=_TABLE_45)
     skip_span: int = field(40, 47, bias=1, unit="zero columns", evidence=_SPANS)
     use_span: int = field(48, 55, bias=1, unit="columns of B", evidence=_SPANS)
-    column_shift: int = field(56, 61, default=0, maximum=32, unit="columns", evidence=_TABLE_45)
+    column_shift: int = field(56, 61, default=0, maximum=32, unit="columns", rule=_column_rule, evidence=_TABLE_45)
 
     def _check(self) -> None:
         if self.m == 32 and self.column_shift > 16:
-            raise DescriptorError(f"column_shift must be 0 to 16 for M 32, not {self.column_shift} (PTX ISA table 45)")
+            raise _refused("column_shift", _column_rule(vars(self)), self.column_shift, "table 45")
 
     def mask(self, n: int) -> int:
         """Return the mask of N bits: a 1 in bit i makes column i of B zero. `n` is the N of the instruction."""
@@ -523,6 +634,10 @@ class ZeroColumnMask(BitStruct, bits=64):
         return cls._decode(encoded, m=m)
 
 
+def _refused(name: str, rule: str, value: object, source: str) -> DescriptorError:
+    return DescriptorError(f"{name} must be {rule}, not {value} (PTX ISA {source})")
+
+
 def _product(value: InstructionDescriptor | BlockScaledInstructionDescriptor, types: str) -> str:
     pair = ", over the pair of CTAs" if value.cta_group == 2 else ""
     stored = f" (A is stored as {value.m}×{value.k // 2} with metadata)" if value.sparse else ""
@@ -559,10 +674,14 @@ def _require_shape(name: str, value: int, legal: Iterable[int], where: str, hint
     if value in legal:
         return
     nearest = min(legal, key=lambda size: abs(size - value))
-    rule = _steps(legal) if len(legal) > 4 else choices(legal)
     raise DescriptorError(
-        f"{name} must be {rule} for {where}, not {value}; the nearest is {nearest} (PTX ISA table 39){hint}"
+        f"{name} must be {_sizes(legal)} for {where}, not {value}; the nearest is {nearest} (PTX ISA table 39){hint}"
     )
+
+
+def _sizes(legal: tuple[int, ...]) -> str:
+    """Sizes in words, one by one where they are few."""
+    return _steps(legal) if len(legal) > 4 else choices(legal)
 
 
 def _steps(legal: tuple[int, ...]) -> str:

@@ -14,6 +14,7 @@ from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.descriptors.evidence import documented, measured
 from ptxgen.descriptors.fields import constant, context, field
 from ptxgen.layouts.swizzle import SWIZZLES
+from ptxgen.limits import shared_per_sm
 
 _TABLE_40 = documented("PTX ISA 9.7.16.4.1, table 40")
 _WGMMA = documented("PTX ISA 9.7.15.5.1.2.2")
@@ -26,6 +27,10 @@ ADDRESS_MASK = 0x3FFFF
 _UNIT = 16
 """Bytes of a unit of addresses and offsets."""
 
+_SHARED = shared_per_sm("sm_90a")
+"""Bytes of the largest shared memory, which ends below what 14 bits of units reach."""
+_START_RULE = f"a multiple of {_UNIT} from 0 to {_SHARED - _UNIT} bytes (shared memory has {_SHARED // 1024} KiB)"
+
 _STRIDES: dict[tuple[str, bool], tuple[str, str]] = {
     ("k", False): ("between 16-byte chunks of K", "between groups of 8 rows"),
     ("k", True): ("ignored", "between groups of 8 rows"),
@@ -33,6 +38,11 @@ _STRIDES: dict[tuple[str, bool], tuple[str, str]] = {
     ("mn", True): ("between row-wide blocks of MN", "between groups of 8 K"),
 }
 """What LBO and SBO step over, by major-ness and whether there is a swizzle (PTX ISA 9.7.16.3)."""
+
+
+def _beyond_shared(start_address: int) -> list[str]:
+    """The remark on a start address that the format can hold and shared memory has not."""
+    return [f"start_address must be {_START_RULE}, not {start_address}"] if start_address >= _SHARED else []
 
 
 class _Matrix:
@@ -47,7 +57,7 @@ class _Matrix:
 
     def _remarks(self) -> list[str]:
         mode = SWIZZLES[self.swizzle]
-        remarks = []
+        remarks = _beyond_shared(self.start_address)
         if mode.width and self.leading_byte_offset > 16 and self.major != "mn":
             but = "" if self.major else " (it counts for MN-major ones)"
             remarks.append(f"LBO is ignored for swizzled K-major layouts{but}")
@@ -149,7 +159,7 @@ class SmemDescriptor(_Matrix, BitStruct, bits=64):
     use: str = context(default="", values=("", "mma", "cp", "scales"), doc="who reads it; empty: not known")
     major: str = context(default="", values=("", "k", "mn"), doc="empty: not known")
 
-    start_address: int = field(0, 13, scale=16, unit="bytes", evidence=_TABLE_40)
+    start_address: int = field(0, 13, scale=16, unit="bytes", rule=_START_RULE, evidence=_TABLE_40)
     leading_byte_offset: int = field(16, 29, default=0, scale=16, unit="bytes", doc="LBO", evidence=_TABLE_40)
     stride_byte_offset: int = field(32, 45, default=0, scale=16, unit="bytes", doc="SBO", evidence=_TABLE_40)
     version = constant(46, 48, 0b001, "fixed")
@@ -198,7 +208,7 @@ class SmemDescriptor(_Matrix, BitStruct, bits=64):
         return tuple(remarks)
 
     def _scale_remarks(self) -> list[str]:
-        remarks = []
+        remarks = _beyond_shared(self.start_address)
         if self.leading_byte_offset:
             remarks.append("LBO is ignored for scale factors: a row of them is one 16-byte unit")
         if self.swizzle != "none":
@@ -260,7 +270,7 @@ class WgmmaDescriptor(_Matrix, BitStruct, bits=64):
 
     major: str = context(default="", values=("", "k", "mn"), doc="empty: not known")
 
-    start_address: int = field(0, 13, scale=16, unit="bytes", evidence=_WGMMA)
+    start_address: int = field(0, 13, scale=16, unit="bytes", rule=_START_RULE, evidence=_WGMMA)
     leading_byte_offset: int = field(16, 29, default=0, scale=16, unit="bytes", doc="LBO", evidence=_WGMMA)
     stride_byte_offset: int = field(32, 45, default=0, scale=16, unit="bytes", doc="SBO", evidence=_WGMMA)
     base_offset: int = field(

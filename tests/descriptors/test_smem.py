@@ -88,12 +88,18 @@ def test_absolute_lbo() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"start_address": 8}, "start_address must be a multiple of 16 from 0 to 262128 bytes, not 8"),
+        (
+            {"start_address": 8},
+            "start_address must be a multiple of 16 from 0 to 233456 bytes (shared memory has 228 KiB), not 8",
+        ),
         (
             {"start_address": 1 << 18},
-            "start_address must be a multiple of 16 from 0 to 262128 bytes, not 262144",
+            "start_address must be a multiple of 16 from 0 to 233456 bytes (shared memory has 228 KiB), not 262144",
         ),
-        ({"start_address": -16}, "start_address must be a multiple of 16 from 0 to 262128 bytes, not -16"),
+        (
+            {"start_address": -16},
+            "start_address must be a multiple of 16 from 0 to 233456 bytes (shared memory has 228 KiB), not -16",
+        ),
         ({"start_address": True}, "not True (a bool)"),
         ({"start_address": np.True_}, "(a bool)"),
         ({"start_address": 16.0}, "not 16.0 (a float)"),
