@@ -26,6 +26,7 @@ from ptxgen.driver.options import Options
 from ptxgen.driver.protocol import Kind, LaunchRequest, Message, RefusedError, Status
 from ptxgen.driver.repeats import Repeats
 from ptxgen.driver.results import Results
+from ptxgen.driver.unsupported import reason_of
 from ptxgen.emulator.load.accepts import ignore_accepts, inline_accepts
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
@@ -295,7 +296,10 @@ class Server:
     def _note(self, data: bytes, process: int) -> bytes:
         word, _, rest = data.decode(errors="replace").partition(" ")
         if word == "unsupported":
-            self.results.note(f"the program calls {rest}, which the emulated driver does not support")
+            reason = reason_of(rest)
+            self.results.note(
+                f"the program calls {rest}, which the emulated driver does not support{reason and f': {reason}'}"
+            )
         elif word == "invalid-copy":
             address, size = rest.split()
             where = self.memory.describe(int(address, 16))

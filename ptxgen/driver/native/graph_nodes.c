@@ -196,7 +196,7 @@ Result add_special_node(struct Node **node, struct Graph *graph, struct Node *co
     case CONDITIONAL_NODE:
         return add_conditional(node, graph, dependencies, count, asked);
     default:
-        return unsupported("cuGraphAddNode of this type of node");
+        return unsupported("cuGraphAddNode with this type of node");
     }
 }
 

@@ -366,7 +366,7 @@ struct Copy3D {
 /* The operation that CUDA_MEMCPY3D describes. */
 Result copy_operation(const struct Copy3D *asked, struct Operation *made) {
     if (asked->from_type == ARRAY_SIDE || asked->to_type == ARRAY_SIDE)
-        return unsupported("copies of CUDA arrays");
+        return unsupported("cuMemcpy of a CUDA array");
     const char *from = asked->from_type == HOST_SIDE ? asked->from_host : (const char *)asked->from_device;
     char *to = asked->to_type == HOST_SIDE ? asked->to_host : (char *)asked->to_device;
     size_t from_pitch = asked->from_pitch ? asked->from_pitch : asked->width;

@@ -225,7 +225,7 @@ Result box_of(const struct Copy3DParameters *asked, struct Copy *copy);
 
 Result box_of(const struct Copy3DParameters *asked, struct Copy *copy) {
     if (asked->from_array || asked->to_array)
-        return unsupported("copies of CUDA arrays");
+        return unsupported("cudaMemcpy of a CUDA array");
     const struct Pitched *to = &asked->to, *from = &asked->from;
     const struct Extent *to_at = &asked->to_position, *from_at = &asked->from_position;
     *copy = (struct Copy){
@@ -390,6 +390,15 @@ API Result cudaStreamUpdateCaptureDependencies(struct Stream *stream, struct Nod
 
 API Result cudaStreamCreate(struct Stream **stream) {
     return cudaStreamCreateWithFlags(stream, 0);
+}
+
+/* What describes the texels of an array; arrays themselves are not supported. */
+struct ChannelFormat { /* cudaChannelFormatDesc */
+    int x, y, z, w, kind;
+};
+
+API struct ChannelFormat cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
+    return (struct ChannelFormat){x, y, z, w, kind};
 }
 
 /* Events. */
