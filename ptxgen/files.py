@@ -1,11 +1,16 @@
-"""Files of PTX: paths that are given where text is wanted, those that are not there, and dumps of cuobjdump."""
+"""Files that people name: reading those that end, paths where text is wanted, missing ones, dumps of cuobjdump."""
 
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import re
+import stat
+import sys
+from io import IOBase, UnsupportedOperation
 from pathlib import Path
+from typing import BinaryIO
 
 _PACKAGE = Path(__file__).parent
 #: The templates of the package: `ptxgen/kernels` where it is installed, `kernels` next to it in a checkout.
@@ -21,6 +26,56 @@ _PATH = re.compile(r"\s*[^\n;{}]*\.(ptx|cubin|txt|cu|fatbin|s)\s*|\s*[.~]{0,2}/(
 def looks_like_path(text: str) -> bool:
     """Whether a text is hardly PTX, but the name of a file."""
     return _PATH.fullmatch(text) is not None
+
+
+#: Bytes of a stream at most: PTX and machine code are smaller, and some streams never end.
+_MOST = 512 << 20
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file. Raises OSError, also for a device or named pipe, which may have no end."""
+    require_end(path)
+    with open(path, "rb") as file:
+        return _read(file)
+
+
+def read_stdin() -> bytes:
+    """The bytes of standard input. Raises OSError for a device other than a terminal, and for an endless stream."""
+    stream = sys.stdin.buffer
+    try:
+        status = os.fstat(stream.fileno())
+    except UnsupportedOperation:  # bytes in place of a stream of the system
+        return stream.read()
+    _require_end(status, stream, is_open=True)
+    return _read(stream)
+
+
+def require_end(path: str | os.PathLike[str]) -> None:
+    """Raises OSError for a missing file, and for a device or named pipe, whose reading may never end."""
+    status = os.stat(path)
+    is_open = os.path.realpath(path).startswith("/proc/")  # by this process: <(COMMAND) of a shell, /dev/stdin
+    if not stat.S_ISCHR(status.st_mode):
+        _require_end(status, None, is_open=is_open)
+        return
+    with open(path, "rb", buffering=0) as file:
+        _require_end(status, file, is_open=is_open)
+
+
+def _require_end(status: os.stat_result, opened: IOBase | BinaryIO | None, *, is_open: bool) -> None:
+    is_null = status.st_rdev == os.stat(os.devnull).st_rdev
+    if stat.S_ISCHR(status.st_mode) and not is_null and not (opened is not None and opened.isatty()):
+        raise OSError(errno.EINVAL, "it is a device, not a file")
+    if stat.S_ISFIFO(status.st_mode) and not is_open:
+        raise OSError(errno.EINVAL, "it is a named pipe, not a file")
+
+
+def _read(file: BinaryIO) -> bytes:
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file.read()
+    data = file.read(_MOST + 1)
+    if len(data) > _MOST:
+        raise OSError(errno.EFBIG, f"it has more than {_MOST >> 20} MiB")
+    return data
 
 
 def similar_file(path: str | os.PathLike[str]) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ptxgen.device import Device, Extent, Kernel, LaunchReport, SharedRegion
 from ptxgen.device.placed import Placed
-from ptxgen.files import similar_file
+from ptxgen.files import require_end, similar_file
 
 #: What outputs and their surroundings hold before the launch, byte by byte.
 _POISON = 0xCD
@@ -161,6 +161,7 @@ def load_job(path: Path, seed: int) -> Job:
 def load_python(path: Path, seed: int) -> Job | Kernel:
     """The `job` of a Python file, or else its `kernel`: a Kernel, or PTX text. Raises JobError."""
     try:
+        require_end(path)
         path.open(encoding="utf-8").close()
     except OSError as error:
         raise JobError(f"cannot read {path}: {(error.strerror or str(error)).lower()}{similar_file(path)}") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from ptxgen.builder import Template
+from ptxgen.files import read_file
 from ptxgen.options import PlanError, as_text, values_of
 
 LADDER = "ladder.toml"
@@ -99,7 +100,7 @@ def read_ladder(path: Path, known: Mapping[str, R], kind: type[R], folder: Path 
     Raises PlanError for a file that cannot be read and for an entry that makes no sense.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_file(path).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PlanError(f"cannot read {path}: {error}") from None
     _require_keys(path, "the file", content, "a ladder", _FILE_KEYS)

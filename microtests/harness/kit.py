@@ -27,6 +27,7 @@ from microtests.harness.questions import is_question
 from microtests.harness.run import Result, run
 from microtests.harness.tensormaps import tensormaps
 from ptxgen.emulator import Emulator
+from ptxgen.files import read_file
 
 #: Targets of each kit; the emulator takes the first.
 KITS = {"blackwell": ("sm_100a", "sm_103a", "sm_120a", "sm_110a", "sm_121a"), "hopper": ("sm_90a",)}
@@ -131,7 +132,7 @@ def write(path: Path, heading: dict[str, Any], answers: Iterable[Answer], encode
 def read(path: Path) -> Kit:
     """What a file holds. Raises KitError where it is no file of a kit."""
     try:
-        heading, *rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+        heading, *rows = [json.loads(line) for line in gzip.decompress(read_file(path)).decode().splitlines()]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValueError) as error:
         raise KitError(f"{path} is not a file of `python -m microtests --kit`: {error}") from error
     if heading.get("format") != _FORMAT or "target" not in heading:

@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ptxgen.files import read_file
+
 _KEYS = ("code", "instruction", "reason", "kernel")
 
 
@@ -67,7 +69,7 @@ def _normalized(text: str) -> str:
 def read_accepts(path: str | Path) -> tuple[Accept, ...]:
     """The entries of a file. Raises AcceptError where it cannot be read, or an entry says too little or too much."""
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        table = tomllib.loads(read_file(path).decode())
     except OSError as error:
         raise AcceptError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,7 +74,7 @@ def file_comments(path: str) -> tuple[Comment, ...]:
         status = os.stat(path)
     except (OSError, ValueError):
         return ()
-    if status.st_size > _LARGEST:
+    if status.st_size > _LARGEST or not stat.S_ISREG(status.st_mode):
         return ()
     return _of_file(path, status.st_mtime_ns, status.st_size)
 

@@ -8,10 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptxgen.files import looks_like_path, ptx_of_dump, similar_file
+from ptxgen.files import looks_like_path, ptx_of_dump, read_file, similar_file
 from ptxgen.names import demangled, shown_name
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class Kernel:
         if isinstance(path, str) and "\n" in path:
             raise KernelError("this looks like PTX text, not like a path; Kernel.from_ptx takes text")
         try:
-            data = Path(path).read_bytes()
+            data = read_file(path)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise KernelError(f"cannot read {path}: {reason}{similar_file(path)}") from None

@@ -7,6 +7,7 @@ import os
 import zlib
 from pathlib import Path
 
+from ptxgen.files import read_file
 from ptxgen.ncu.binary import read_binary
 from ptxgen.ncu.container import MAGIC
 from ptxgen.ncu.pages import is_page, read_page
@@ -21,7 +22,7 @@ def read(path: str | os.PathLike[str]) -> Report:
     """
     name = str(path)
     try:
-        data = Path(path).read_bytes()
+        data = read_file(path)
     except OSError as error:
         raise ReportError(f"cannot read {name}: {(error.strerror or str(error)).lower()}") from None
     if data.startswith(b"\x1f\x8b"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from ptxgen.descriptors.tensormap import TYPES, Im2colMap, TensorMap, TiledMap, 
 from ptxgen.descriptors.tensormap.transfer import FLIP
 from ptxgen.descriptors.tile import OperandTile
 from ptxgen.dtypes import DTYPES
+from ptxgen.files import read_file
 from ptxgen.layouts import banks
 from ptxgen.layouts.operands import operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES
@@ -269,7 +269,7 @@ def map_bytes(word: str) -> bytes:
     if re.fullmatch("[0-9a-fA-F]{256}", digits):
         return bytes.fromhex(digits)
     try:
-        return Path(word).read_bytes()
+        return read_file(word)
     except (OSError, ValueError):
         raise DescriptorError(f"map must be 256 hex digits or a file of 128 bytes, not {word[:40]!r}") from None
 

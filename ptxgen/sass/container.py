@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
-from ptxgen.files import ptx_of_dump
+from ptxgen.files import ptx_of_dump, read_file
 from ptxgen.sass.cache import keep, kept, place
 from ptxgen.sass.dumps import is_dump, read_dump
 from ptxgen.sass.fatbin import FatbinError, entries, is_fatbin
@@ -57,7 +57,7 @@ def load(
         path = Path(source)
         name = origin or str(source)
         try:
-            data = path.read_bytes()
+            data = read_file(path)
         except OSError as error:
             raise ContainerError(f"{name}: {error.strerror or error}") from None
     if not data:

@@ -414,7 +414,7 @@ def test_the_options_of_run_are_in_groups(cli: Cli) -> None:
     sections = re.findall(r"(?m)^(\S.*):\n((?:  .*\n?|\n)+)", page)
     options = {title: re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", text) for title, text in sections}
     assert options["The problem"][:2] == ["--batches", "--groups"]
-    assert {"--schedule", "--schedules", "--explore"} == set(options["Schedules (emulator)"])
+    assert {"--schedule", "--schedules", "--explore", "--jobs", "--dask"} == set(options["Schedules (emulator)"])
     assert {"--lines", "--trace", "--at", "--show", "--why"} == set(options["Inspection (emulator)"])
     assert {"--device", "--ncu", "--ncu-report", "--ncu-options"} == set(options["A GPU"])
     assert {"--arg", "--out", "--grid", "--block"} <= set(options["A file of your own"])

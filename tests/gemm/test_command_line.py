@@ -19,7 +19,7 @@ RUN_CLC = ("run", "blackwell/clc")
         (("run", "blackwell/clk"), "there is no kernel 'blackwell/clk'; did you mean blackwell/clc or"),
         (("run", "modular-k10"), "there is no kernel 'modular-k10'; did you mean modular-k1"),
         ((*RUN_CLC, "--whole-range"), "only block-scaled kernels take elements and scales over their whole range"),
-        (("run", "rowsum.py", "--whole-range"), "--whole-range is for shipped kernels: rowsum.py has"),
+        (("run", "rowsum.py", "--whole-range"), "--whole-range is for GEMM kernels; rowsum.py is a file of your own"),
         ((*RUN_CLC, "--set", "stage=3"), "blackwell/clc has no option 'stage'; did you mean stages"),
         (("run", "blackwell/pair", "--set", "m_tile=64"), "the M tile must be 256 (tcgen05.mma with cta_group::2)"),
         ((*RUN_CLC, "--set", "tile=256x100"), "n_tile must be 16 to 256 in steps of 16, not 100"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxgen.cli.common.source import excerpt
 from ptxgen.cli.errors import InputError, nearest
-from ptxgen.files import ptx_of_dump, similar_file
+from ptxgen.files import ptx_of_dump, read_file, read_stdin, similar_file
 from ptxgen.instr.model.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def read_ptx(path: str, target: str | None = None) -> str:
     if path.endswith(".cu"):
         return cuda_ptx(path, target)
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        data = read_stdin() if path == "-" else read_file(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}{similar_file(path)}") from None
     if (binary := machine_code(data)) is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptxgen.cli.common import completion
+from ptxgen.cli.common.groups import ATTENTION, GEMM, For
 
 if TYPE_CHECKING:
     from ptxgen.attention import AttentionPlan
@@ -23,6 +24,9 @@ KernelName = Annotated[
         autocompletion=completion.kernel_names,
     ),
 ]
+Rows = Annotated[int, typer.Option("--m", help="Rows of A and C."), For(GEMM)]
+Columns = Annotated[int, typer.Option("--n", help="Rows of B, columns of C."), For(GEMM)]
+Depth = Annotated[int, typer.Option("--k", help="Columns of A and B."), For(GEMM)]
 Settings = Annotated[
     list[str],
     typer.Option(
@@ -32,6 +36,7 @@ Settings = Annotated[
         show_default=False,
         autocompletion=completion.settings,
     ),
+    For(GEMM, ATTENTION),
 ]
 DType = Annotated[
     str | None,
@@ -42,6 +47,7 @@ DType = Annotated[
         show_default=False,
         autocompletion=completion.types,
     ),
+    For(GEMM, ATTENTION),
 ]
 CDType = Annotated[
     str | None,
@@ -52,6 +58,7 @@ CDType = Annotated[
         show_default=False,
         autocompletion=completion.types,
     ),
+    For(GEMM, ATTENTION),
 ]
 PtxFile = Annotated[
     str,

@@ -56,6 +56,8 @@ def kernels(
 
     entries = list(packaged().values()) if kernel is None else [find_any(kernel)]
     if copy is not None:
+        if as_json:
+            raise InputError("--json lists kernels, and --copy starts one: leave out --json")
         _copy(entries[0] if kernel is not None else None, copy)
         return
     if as_json:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptxgen.cli.common import completion
-from ptxgen.cli.common.options import DaskAddress, Jobs, KernelName, find_kernel, require_option
+from ptxgen.cli.common.groups import Given, grouped
+from ptxgen.cli.common.options import Columns, DaskAddress, Depth, Jobs, KernelName, Rows, find_kernel, require_option
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
 from ptxgen.cli.launch import devices
 
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Kernels")(sweep)
 
 
+@grouped
 def sweep(
     kernel: KernelName,
     options: Annotated[
@@ -50,9 +52,9 @@ def sweep(
             autocompletion=completion.settings,
         ),
     ] = [],  # noqa: B006  (typer's way to say many)
-    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
-    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
-    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
+    m: Rows = 512,
+    n: Columns = 512,
+    k: Depth = 512,
     multiprocessors: Annotated[
         int | None,
         typer.Option(
@@ -92,6 +94,8 @@ def sweep(
     dask: DaskAddress = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    *,
+    given: Given,
 ) -> int:
     """Plan, check and assemble every combination of options; what is not legal says why.
 
@@ -108,6 +112,10 @@ def sweep(
         least = 0 if name == "--seed" else 1
         if value is not None and not least <= value < 2**31:
             raise InputError(f"{name} must be {least} to {2**31 - 1}, not {value}")
+    if device == "gpu":
+        given.require_emulator("--schedule", "--run")
+    elif "--schedule" in given and not run:
+        raise InputError("--schedule goes with --run, which runs each kernel in the emulator")
     if as_json and as_csv:
         raise InputError("choose one of --json and --csv")
     if kernel.endswith((".py", ".ptx")):

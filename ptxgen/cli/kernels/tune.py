@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptxgen.cli.common import completion
+from ptxgen.cli.common.files import reason
 from ptxgen.cli.errors import InputError
+from ptxgen.files import read_file
 
 if TYPE_CHECKING:
     from ptxgen.gemm.tuning import Timed
@@ -101,8 +103,10 @@ def _problems(sizes: list[int], shapes: Path | None) -> Iterator[tuple[int, int,
     lines = [" ".join(map(str, sizes))]
     if shapes is not None:
         try:
-            lines = shapes.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+            lines = read_file(shapes).decode().splitlines()
+        except OSError as error:
+            raise InputError(f"cannot read {shapes}: {reason(error)}") from None
+        except UnicodeDecodeError as error:
             raise InputError(f"cannot read {shapes}: {error}") from None
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].replace(",", " ").replace("x", " ").split()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ptxgen.cli.common import completion
+from ptxgen.cli.common.groups import ATTENTION, GEMM, Given, Group
 from ptxgen.cli.common.options import plan_any
 from ptxgen.cli.errors import InputError
 
@@ -19,90 +20,68 @@ if TYPE_CHECKING:
     from ptxgen.device import Device
     from ptxgen.job import Job, JobResult
 
-_PANEL = "The problem (attention)"
 _DEFAULT_SIZE = 512
-
-Queries = Annotated[
-    int | None,
-    typer.Option(
-        "--queries", help="Rows of Q and O in a head; default: 512.", show_default=False, rich_help_panel=_PANEL
-    ),
-]
-Keys = Annotated[
-    int | None,
-    typer.Option(
-        "--keys", help="Rows of K and V in a head; default: --queries.", show_default=False, rich_help_panel=_PANEL
-    ),
-]
-Heads = Annotated[
-    int | None, typer.Option("--heads", help="Heads of Q; default: 1.", show_default=False, rich_help_panel=_PANEL)
-]
-KvHeads = Annotated[
-    int | None,
-    typer.Option(
-        "--kv-heads",
-        help="Heads of K and V, each for as many heads of Q; default: --heads.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-HeadSize = Annotated[
-    int | None,
-    typer.Option(
-        "--head-size",
-        help="Short for --set head_size=N: columns of a head.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-Causal = Annotated[
-    bool, typer.Option("--causal", help="Short for --set causal=true.", show_default=False, rich_help_panel=_PANEL)
-]
-LayoutName = Annotated[
-    str | None,
-    typer.Option(
-        "--layout",
-        metavar="bhsd|bshd",
-        help="Order of batch, head, row and column in memory; default: bhsd.",
-        show_default=False,
-        autocompletion=completion.words("bhsd", "bshd"),
-        rich_help_panel=_PANEL,
-    ),
-]
 
 
 @dataclass(frozen=True)
-class AttentionWords:
+class AttentionOptions(Group):
     """The options of an attention problem, as given; None and false: not given."""
 
-    queries: int | None = None
-    keys: int | None = None
-    heads: int | None = None
-    kv_heads: int | None = None
-    head_size: int | None = None
-    causal: bool = False
-    layout: str | None = None
+    PANEL = "The problem (attention)"
+    KINDS = (ATTENTION,)
 
-    def refuse(self, kernel: str) -> None:
-        """Raises InputError if any is given, for a kernel that computes something else."""
-        for name, value in asdict(self).items():
-            if value is not None and value is not False:
-                raise InputError(
-                    f"--{name.replace('_', '-')} is for attention kernels such as hopper/attention, not {kernel}"
-                )
+    queries: Annotated[
+        int | None, typer.Option("--queries", help="Rows of Q and O in a head; default: 512.", show_default=False)
+    ] = None
+    keys: Annotated[
+        int | None, typer.Option("--keys", help="Rows of K and V in a head; default: --queries.", show_default=False)
+    ] = None
+    heads: Annotated[int | None, typer.Option("--heads", help="Heads of Q; default: 1.", show_default=False)] = None
+    kv_heads: Annotated[
+        int | None,
+        typer.Option(
+            "--kv-heads",
+            help="Heads of K and V, each for as many heads of Q; default: --heads.",
+            show_default=False,
+        ),
+    ] = None
+    head_size: Annotated[
+        int | None,
+        typer.Option("--head-size", help="Short for --set head_size=N: columns of a head.", show_default=False),
+    ] = None
+    causal: Annotated[bool, typer.Option("--causal", help="Short for --set causal=true.", show_default=False)] = False
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout",
+            metavar="bhsd|bshd",
+            help="Order of batch, head, row and column in memory; default: bhsd.",
+            show_default=False,
+            autocompletion=completion.words("bhsd", "bshd"),
+        ),
+    ] = None
 
     def problem(
-        self, kernel: str, settings: list[str], dtype: str | None, c_dtype: str | None, batches: int = 1
+        self,
+        kernel: str,
+        settings: list[str],
+        dtype: str | None,
+        c_dtype: str | None,
+        given: Given,
+        batches: int = 1,
+        *,
+        path: str | None = None,
     ) -> AttentionProblem | None:
-        """The problem of an attention kernel; None for a kernel of another kind, which takes none of these options.
+        """The problem of an attention kernel; None for a GEMM kernel. `path` is the file whose PTX is of the kernel.
 
-        Raises InputError and PlanError for what does not fit.
+        Raises InputError for options of another kind of kernel, and PlanError for what does not fit.
         """
         from ptxgen.attention import AttentionEntry, AttentionPlan
         from ptxgen.cli.common.options import find_any
 
-        if not isinstance(find_any(kernel), AttentionEntry):
-            self.refuse(kernel)
+        is_attention = isinstance(find_any(kernel), AttentionEntry)
+        given.require(path or kernel, ATTENTION if is_attention else GEMM)
+        if not is_attention:
             return None
         own = [f"head_size={self.head_size}"] if self.head_size is not None else []
         own += ["causal=true"] * self.causal

@@ -9,27 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptxgen.cli.common.formats import AsJson, Formats, Output
-from ptxgen.cli.common.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
+from ptxgen.cli.common.groups import FILE, JOB, Given, grouped
+from ptxgen.cli.common.options import (
+    CDType,
+    Columns,
+    DaskAddress,
+    Depth,
+    DType,
+    Jobs,
+    KernelName,
+    Rows,
+    Settings,
+    make_plan,
+)
 from ptxgen.cli.errors import OK, InputError
-from ptxgen.cli.launch.attention import (
-    AttentionWords,
-    Causal,
-    Heads,
-    HeadSize,
-    Keys,
-    KvHeads,
-    LayoutName,
-    Queries,
-)
-from ptxgen.cli.launch.words import (
-    Arguments,
-    BlockExtent,
-    ClusterExtent,
-    EntryName,
-    GridExtent,
-    LaunchWords,
-    SharedBytes,
-)
+from ptxgen.cli.launch.attention import AttentionOptions
+from ptxgen.cli.launch.words import LaunchOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,21 +46,15 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Kernels")(audit)
 
 
+@grouped
 def audit(
     kernel: KernelName,
-    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 256,
-    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 256,
-    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 256,
+    m: Rows = 256,
+    n: Columns = 256,
+    k: Depth = 256,
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
-    queries: Queries = None,
-    keys: Keys = None,
-    heads: Heads = None,
-    kv_heads: KvHeads = None,
-    head_size: HeadSize = None,
-    causal: Causal = False,
-    layout: LayoutName = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the inputs.")] = 0,
     seconds: Annotated[
         float | None,
@@ -73,21 +62,20 @@ def audit(
     ] = None,
     jobs: Jobs = None,
     dask: DaskAddress = None,
-    arguments: Arguments = [],  # noqa: B006
-    grid: GridExtent = None,
-    block: BlockExtent = None,
-    cluster: ClusterExtent = None,
-    shared_bytes: SharedBytes = None,
-    entry: EntryName = None,
     every: Annotated[
         bool, typer.Option("--all", help="List the changes that are needed too, with the reason.")
     ] = False,
     formats: Formats = [],  # noqa: B006
     as_json: AsJson = False,
+    *,
+    attention: AttentionOptions,
+    launch: LaunchOptions,
+    given: Given,
 ) -> int:
     """Drop or weaken each synchronizing instruction in turn, and list those that no run needs.
 
-    KERNEL is what `ptxgen run` takes: a shipped kernel, FILE.py with a job, or FILE.ptx with --arg. Each fence, wait,
+    KERNEL is what `ptxgen run` takes: a shipped kernel, its PTX as 'ptxgen build' wrote it and you edited it, FILE.py
+    with a job, or FILE.ptx with --arg. Each fence, wait,
     barrier, arrival, expect_tx, commit and scope is changed alone, and run under eager, late and three seeds of random.
     "Not needed" holds for these runs and this launch: read the list as candidates, with the static cycles that ptxas
     schedules for each.
@@ -101,9 +89,9 @@ def audit(
     if seconds is not None and not seconds > 0:
         raise InputError(f"--time must be more than 0 seconds, not {seconds:g}")
     require_workers(jobs, dask)
-    words = LaunchWords(arguments, [], grid, block, cluster, shared_bytes, entry)
-    attention = AttentionWords(queries, keys, heads, kv_heads, head_size, causal, layout)
-    subject = _subject(kernel, (m, n, k), settings, dtype, c_dtype, seed, words, attention)
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, not {seed}")
+    subject = _subject(kernel, (m, n, k), settings, dtype, c_dtype, seed, launch, attention, given)
     with steps() as progress:
         made = judge_all(subject, seconds=seconds, jobs=jobs, dask=dask, progress=progress.begin)
     costs = _costs(subject)
@@ -122,28 +110,34 @@ def _subject(
     dtype: str | None,
     c_dtype: str | None,
     seed: int,
-    words: LaunchWords,
-    attention: AttentionWords,
+    launch: LaunchOptions,
+    attention: AttentionOptions,
+    given: Given,
 ) -> Subject:
     """What to audit. Raises InputError, JobError, PlanError."""
-    from ptxgen.cli.common.files import is_file
+    from ptxgen.cli.common.files import is_file, parse_ptx, read_ptx
     from ptxgen.cli.launch.attention import AttentionRun
-    from ptxgen.cli.launch.jobs import JobRun
+    from ptxgen.cli.launch.jobs import JobRun, named_in
     from ptxgen.cli.launch.plain import PlainRun
     from ptxgen.gemm.job import GemmJob
 
+    name, text = kernel, None
     if is_file(kernel):
-        found = words.runnable(kernel, seed)
-        if isinstance(found, JobRun):
-            return AuditedJob(found)
-        assert isinstance(found, PlainRun)
-        return AuditedFile(found)
-    words.refuse(kernel)
-    problem = attention.problem(kernel, settings, dtype, c_dtype)
+        text = None if kernel.endswith(".py") else read_ptx(kernel, launch.target)
+        named = named_in(text) if text is not None and not given.words(FILE, JOB) else None
+        if text is None or named is None:
+            found = launch.runnable(kernel, seed, given, text)
+            if isinstance(found, JobRun):
+                return AuditedJob(found)
+            assert isinstance(found, PlainRun)
+            return AuditedFile(found)
+        parse_ptx(text, kernel)
+        name, settings = named[0], [*named[1], *settings]
+    problem = attention.problem(name, settings, dtype, c_dtype, given, path=kernel)
     if problem is not None:
-        return AuditedJob(AttentionRun(kernel, problem, seed))
-    plan = make_plan(kernel, settings, dtype, c_dtype, size)
-    return AuditedGemm(GemmJob(plan, *size, seed), plan.text)
+        return AuditedJob(AttentionRun(name, problem, seed, text))
+    plan = make_plan(name, settings, dtype, c_dtype, size if text is None else None)
+    return AuditedGemm(GemmJob(plan, *size, seed), plan.text if text is None else text)
 
 
 @dataclass(frozen=True)

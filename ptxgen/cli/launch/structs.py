@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ptxgen.cli.common.files import reason
 from ptxgen.cli.errors import InputError, nearest
 from ptxgen.device.arrays import DeviceArrayError, array_dtype
 from ptxgen.dtypes import DTYPES
-from ptxgen.files import similar_file
+from ptxgen.files import read_file, similar_file
 
 FORM = "struct:TYPE:VALUE,... such as struct:u64:@x,u32:512,f32:1.5, or struct:FILE.json"
 Number = int | float
@@ -103,7 +102,7 @@ def _number(value: object, *, whole: bool) -> Number:
 def _from_file(path: str) -> Iterator[Member]:
     """The members of a JSON file: [TYPE, VALUE] pairs, or {NAME: [TYPE, VALUE]}; a VALUE may be a list. InputError."""
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json.loads(read_file(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}{similar_file(path)}") from None
     except ValueError as error:

@@ -11,27 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ptxgen.cli.common import completion
-from ptxgen.cli.common.options import CDType, DType, Settings, make_plan
+from ptxgen.cli.common.groups import ATTENTION, FILE, GEMM, JOB, For, Given, grouped
+from ptxgen.cli.common.options import CDType, Columns, Depth, DType, Rows, Settings, make_plan
 from ptxgen.cli.errors import OK, InputError, choose
-from ptxgen.cli.launch.attention import (
-    AttentionWords,
-    Causal,
-    Heads,
-    HeadSize,
-    Keys,
-    KvHeads,
-    LayoutName,
-    Queries,
-)
-from ptxgen.cli.launch.words import (
-    Arguments,
-    BlockExtent,
-    ClusterExtent,
-    EntryName,
-    GridExtent,
-    LaunchWords,
-    SharedBytes,
-)
+from ptxgen.cli.launch.attention import AttentionOptions
+from ptxgen.cli.launch.words import LaunchOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,6 +35,7 @@ def register(app: typer.Typer) -> None:
     app.command("time", rich_help_panel="Kernels")(time)
 
 
+@grouped
 def time(
     kernels: Annotated[
         list[str],
@@ -62,22 +47,13 @@ def time(
             autocompletion=completion.kernel_names,
         ),
     ],
-    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 4096,
-    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 4096,
-    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 4096,
+    m: Rows = 4096,
+    n: Columns = 4096,
+    k: Depth = 4096,
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
-    queries: Queries = None,
-    keys: Keys = None,
-    heads: Heads = None,
-    kv_heads: KvHeads = None,
-    batches: Annotated[
-        int, typer.Option("--batches", help="Batches of an attention.", rich_help_panel="The problem (attention)")
-    ] = 1,
-    head_size: HeadSize = None,
-    causal: Causal = False,
-    layout: LayoutName = None,
+    batches: Annotated[int, typer.Option("--batches", help="Batches of an attention."), For(ATTENTION)] = 1,
     machine: Annotated[
         str | None,
         typer.Option(
@@ -110,8 +86,11 @@ def time(
             "that save most.",
             show_default=False,
         ),
+        For(GEMM),
     ] = [],  # noqa: B006
-    seconds: Annotated[float, typer.Option("--seconds", help="Time to try changes for '--what-if best'.")] = 60,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="Time to try changes for '--what-if best'."), For(GEMM)
+    ] = 60,
     trace: Annotated[
         str | None,
         typer.Option("--trace", metavar="FILE", help="Write a timeline for ui.perfetto.dev.", show_default=False),
@@ -119,13 +98,11 @@ def time(
     html: Annotated[
         str | None, typer.Option("--html", metavar="FILE", help="Write the timeline as a page.", show_default=False)
     ] = None,
-    arguments: Arguments = [],  # noqa: B006
-    grid: GridExtent = None,
-    block: BlockExtent = None,
-    cluster: ClusterExtent = None,
-    shared_bytes: SharedBytes = None,
-    entry: EntryName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    *,
+    attention: AttentionOptions,
+    launch: LaunchOptions,
+    given: Given,
 ) -> int:
     """Predict the cycles of one launch, what bounds it, and what its warps wait for.
 
@@ -145,10 +122,10 @@ def time(
                 raise InputError("--trace and --html show one kernel")
     if what_if and len(kernels) > 1:
         raise InputError("--what-if changes one kernel")
-    words = LaunchWords(arguments, [], grid, block, cluster, shared_bytes, entry)
-    attention = AttentionWords(queries, keys, heads, kv_heads, head_size, causal, layout)
+    if "--seconds" in given and "best" not in what_if:
+        raise InputError("--seconds goes with --what-if best")
     found = [
-        _predict(each, (m, n, k), settings, dtype, c_dtype, machine, warmth, clock, words, attention, batches)
+        _predict(each, (m, n, k), settings, dtype, c_dtype, machine, warmth, clock, launch, attention, batches, given)
         for each in kernels
     ]
     changes = None
@@ -189,31 +166,28 @@ def _predict(
     machine: str | None,
     l2: Literal["warm", "cold"],
     clock: float | None,
-    words: LaunchWords,
-    attention: AttentionWords,
+    launch: LaunchOptions,
+    attention: AttentionOptions,
     batches: int,
+    given: Given,
 ) -> Prediction:
     """Raises InputError, PlanError, TimingError, and what running a file does."""
-    from ptxgen.cli.common.files import is_file
+    from ptxgen.cli.common.files import is_file, read_ptx
     from ptxgen.cli.launch.jobs import named_in
 
-    if is_file(word) or word.endswith((".ptx", ".py", ".cu")):
-        text = None
-        if not word.endswith(".py"):
-            from ptxgen.cli.common.files import read_ptx
-
-            text = read_ptx(word)
-        named = named_in(text) if text is not None and not words.words else None
+    path = word
+    if is_file(word):
+        text = None if word.endswith(".py") else read_ptx(word, launch.target)
+        named = named_in(text) if text is not None and not given.words(FILE, JOB) else None
         if named is None:
-            return _file(word, text, machine, l2, clock, words)
+            return _file(word, text, machine, l2, clock, launch, given)
         word, own = named
         settings = [*own, *settings]
-    words.refuse(word)
     match = _NAMED.match(word)
     if match is None:
         raise InputError(f"there is no kernel {word!r}; options of its own are written NAME[option=value,...]")
     own = [each.strip() for each in (match[2] or "").split(",") if each.strip()]
-    of_attention = attention.problem(match[1], [*settings, *own], dtype, c_dtype, batches)
+    of_attention = attention.problem(match[1], [*settings, *own], dtype, c_dtype, given, batches, path=path)
     if of_attention is not None:
         from ptxgen.attention.timed import predict_attention
 
@@ -301,11 +275,12 @@ def _file(
     machine: str | None,
     l2: Literal["warm", "cold"],
     clock: float | None,
-    words: LaunchWords,
+    launch: LaunchOptions,
+    given: Given,
 ) -> Prediction:
     from ptxgen.timing.device import TimingDevice
 
-    runnable = words.runnable(path, 0, text)
+    runnable = launch.runnable(path, 0, given, text)
     device = TimingDevice(_machine(machine, runnable.target), l2=l2, clock=clock)
     runnable.run(device)
     if not device.predictions:

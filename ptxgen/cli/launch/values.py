@@ -18,7 +18,7 @@ from ptxgen.cli.errors import InputError, nearest
 from ptxgen.cli.launch.structs import StructValue, parse_struct
 from ptxgen.device.arrays import DeviceArrayError, array_dtype, host_array
 from ptxgen.dtypes import DTYPES, type_name
-from ptxgen.files import similar_file
+from ptxgen.files import require_end, similar_file
 
 Array = NDArray[Any]
 Generator = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -212,6 +212,7 @@ def load(path: str, more: str = "") -> Array:
     Raises InputError.
     """
     try:
+        require_end(path)
         return {".npy": _load_npy, ".npz": _load_npz, ".pt": _load_pt}[Path(path).suffix](path, more)
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}{similar_file(path)}") from None

@@ -26,6 +26,7 @@ from ptxgen.cli.reference.find import (
     show_search,
     suggested,
 )
+from ptxgen.files import read_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,6 +116,13 @@ def explain(
         "m": m,
     }
     given_options = {name: each for name, each in options.items() if each not in ("", None)}
+    if as_json and as_markdown:
+        raise InputError("choose one of --json and --markdown")
+    if given_options and what is not None and diff is None and (value is None or what not in FORMATS):
+        option = next(iter(given_options))
+        raise InputError(f"--{option} is for a value of {' and '.join(_TAKES[option])}, not for {what}")
+    if as_markdown and value is not None:
+        raise InputError(f"--markdown prints the whole page; leave out {value!r}")
     if what == "facts" and diff is None:
         return _facts(value or "", as_json, as_markdown)
     if what == "checks" and diff is None:
@@ -435,7 +443,7 @@ def _read(path: Path, size: int, what: str, before: str = "") -> bytes:
     from ptxgen.cli.common.files import reason
 
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else str(error)
         raise InputError(f"{before}cannot read {str(path)[:60]}: {why}") from None

@@ -63,7 +63,14 @@ def layout(
     from ptxgen.cli.reference.points import query, query_of
     from ptxgen.pictures import svg, terminal
 
+    if svg_file is not None and as_json:
+        raise InputError("choose one of --svg and --json")
+    if columns is not None and (svg_file is not None or as_json):
+        raise InputError("--columns is for the terminal: leave out --svg and --json")
     if kind is None:
+        for option, value in (("--svg", svg_file), ("--diff", diff)):
+            if value is not None:
+                raise InputError(f"{option} is for a KIND of layout ('ptxgen layout' lists them)")
         _list()
         return OK
     if (asked := query_of(kind, words or [])) is not None:

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ptxgen.cli.common.groups import For, Given, Kind, grouped
 from ptxgen.cli.errors import OK, WRONG, InputError
 
 if TYPE_CHECKING:
     from ptxgen.ncu import Launch, Metric, Report
 
 
+#: What the first word asks for.
+_SUMMARY, _DIFF = Kind("ptxgen ncu REPORT"), Kind("ptxgen ncu diff")
+
+
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="SASS and profiles")(ncu)
 
 
+@grouped
 def ncu(
     words: Annotated[
         list[str],
@@ -37,20 +43,27 @@ def ncu(
         typer.Option("--metrics", metavar="REGEX", help="Metrics whose name matches.", show_default=False),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every metric; diff: every figure.")] = False,
-    lines: Annotated[int, typer.Option("--lines", metavar="N", help="Hottest lines of a summary.")] = 5,
+    lines: Annotated[int, typer.Option("--lines", metavar="N", help="Hottest lines of a summary."), For(_SUMMARY)] = 5,
     by_order: Annotated[
-        bool, typer.Option("--by-order", help="diff: match launches by order, ignoring kernel names.")
+        bool, typer.Option("--by-order", help="diff: match launches by order, ignoring kernel names."), For(_DIFF)
     ] = False,
     threshold: Annotated[
-        float, typer.Option("--threshold", metavar="PERCENT", help="diff: differences up to PERCENT are noise.")
+        float,
+        typer.Option("--threshold", metavar="PERCENT", help="diff: differences up to PERCENT are noise."),
+        For(_DIFF),
     ] = 2.0,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row a metric, in base units.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV: one row a metric, in base units."), For(_SUMMARY)
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    *,
+    given: Given,
 ) -> int:
     """Summarize Nsight Compute profiles, or compare two: ptxgen ncu diff A B.
 
     diff exits with 0 if both are the same, 1 if they differ, 2 if they cannot be compared.
     """
+    given.require(words[0], _DIFF if words[0] == "diff" else _SUMMARY)
     pattern = _pattern(metrics)
     if as_csv and as_json:
         raise InputError("--csv and --json exclude each other")
@@ -58,8 +71,6 @@ def ncu(
         return show(words, kernel, pattern, everything=everything, lines=lines, as_csv=as_csv, as_json=as_json)
     if len(words) != 3:
         raise InputError(f"ptxgen ncu diff takes two reports, not {len(words) - 1}")
-    if as_csv:
-        raise InputError("--csv is for reports; ptxgen ncu diff has --json")
     if threshold < 0:
         raise InputError(f"--threshold must be 0 or more, not {threshold:g}")
     return diff(

@@ -16,14 +16,18 @@ import typer
 
 from ptxgen.cli.common import completion
 from ptxgen.cli.common.formats import AsJson, Formats, Output
+from ptxgen.cli.common.groups import For, Given, Kind, grouped
 from ptxgen.cli.common.options import Target
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
+from ptxgen.files import read_stdin
 from ptxgen.names import shown_name
 
 if TYPE_CHECKING:
     from ptxgen.reports import Report
     from ptxgen.sass import Comparison, Function, Listing
 
+#: What the first word asks for.
+_LISTING, _DIFF, _GATE = Kind("ptxgen sass FILE"), Kind("ptxgen sass diff"), Kind("ptxgen sass gate")
 _NAMED = re.compile(r"([\w./#-]+?)(?:\[(.*)\])?$")
 
 
@@ -31,6 +35,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="SASS and profiles")(sass)
 
 
+@grouped
 def sass(
     words: Annotated[
         list[str],
@@ -44,7 +49,9 @@ def sass(
     ],
     target: Target = None,
     kernel: Annotated[
-        str | None, typer.Option("--kernel", metavar="NAME", help="One kernel of several.", show_default=False)
+        str | None,
+        typer.Option("--kernel", metavar="NAME", help="One kernel of several.", show_default=False),
+        For(_LISTING, _DIFF),
     ] = None,
     loop: Annotated[
         str | None,
@@ -55,9 +62,10 @@ def sass(
             "diff: its differences and figures.",
             show_default=False,
         ),
+        For(_LISTING, _DIFF),
     ] = None,
-    summary: Annotated[bool, typer.Option("--summary", help="Figures without the listing.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Show every difference.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="Figures without the listing."), For(_LISTING)] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show every difference."), For(_DIFF)] = False,
     fail_on: Annotated[
         str | None,
         typer.Option(
@@ -67,13 +75,17 @@ def sass(
             "loop-stalls and loop-instructions hold for every loop.",
             show_default=False,
         ),
+        For(_DIFF, _GATE),
     ] = None,
     base: Annotated[
         str | None,
         typer.Option("--base", metavar="REV", help="gate: the revision of git; default HEAD.", show_default=False),
+        For(_GATE),
     ] = None,
     formats: Formats = [],  # noqa: B006  (typer's way to say many)
     as_json: AsJson = False,
+    *,
+    given: Given,
 ) -> int:
     """Show the SASS of a kernel beside its PTX with a summary, or compare two: ptxgen sass diff A B.
 
@@ -84,8 +96,8 @@ def sass(
     from ptxgen.toolchain import AssemblerError
 
     written = Output.of(formats, as_json=as_json)
-    if base is not None and words[0] != "gate":
-        raise InputError("--base goes with ptxgen sass gate FILE...")
+    asked = {"diff": _DIFF, "gate": _GATE}.get(words[0], _LISTING)
+    given.require(words[0], asked)
     try:
         if words[0] == "gate":
             return gate(words[1:], target, fail_on, base, written)
@@ -114,8 +126,6 @@ def _sass(
         raise InputError(
             f"ptxgen sass takes one file or kernel, not {len(words)}; to compare two: ptxgen sass diff A B"
         )
-    if fail_on is not None:
-        raise InputError("--fail-on goes with ptxgen sass diff A B")
     if written.wants_report or written.files:
         raise InputError("--format sarif and github go with ptxgen sass diff A B, which reports findings")
     return _show(words[0], target, kernel, loop=loop, summary_only=summary, as_json=written.printed == "json")
@@ -128,7 +138,7 @@ def _show(
     from ptxgen.sass.export import to_json
     from ptxgen.sass.show import listing_lines, summary_lines
 
-    listing = _given(word, target).listing(target)
+    listing = _source(word, target).listing(target)
     functions = listing.functions if kernel is None else (_kernel(listing, kernel),)
     if loop is not None:
         functions = tuple(_with_loop(functions, loop))
@@ -184,7 +194,7 @@ def _diff(
 ) -> int:
     from ptxgen.sass.cache import keep, kept, place
 
-    given = _given(a, target), _given(b, target)
+    given = _source(a, target), _source(b, target)
     as_json = written.wants("json")
     asked = repr((a, b, target, kernel, fail_on, loop, everything, as_json)).encode()
     path = place("diff", *(each.data for each in given), asked)
@@ -230,7 +240,7 @@ def _rows(found: Comparison, broken: Sequence[str], *, gated: bool) -> list[list
 
 
 def _compared(
-    given: tuple[Given, Given],
+    given: tuple[Source, Source],
     target: str | None,
     kernel: str | None,
     fail_on: str | None,
@@ -340,7 +350,7 @@ class Shipped:
 
 
 @dataclass(frozen=True)
-class Given:
+class Source:
     """What a word names: a file with its bytes, or a shipped kernel with its PTX."""
 
     word: str
@@ -354,21 +364,21 @@ class Given:
         return self.shipped.listing(target) if self.shipped else load(self.data, target=target, origin=self.word)
 
 
-def _given(word: str, target: str | None) -> Given:
+def _source(word: str, target: str | None) -> Source:
     """What a word names; - is standard input, CUDA C++ is compiled for `target`.
 
     Raises InputError, PlanError, CompilerError.
     """
     if word == "-":
-        return Given("standard input", sys.stdin.buffer.read(), None)
+        return Source("standard input", read_stdin(), None)
     path = Path(word)
     if word.endswith((".py", ".cu")):
         from ptxgen.cli.common.files import read_ptx
 
-        return Given(word, read_ptx(word, target).encode(), None)
+        return Source(word, read_ptx(word, target).encode(), None)
     if path.is_file():
         try:
-            return Given(word, path.read_bytes(), None)
+            return Source(word, path.read_bytes(), None)
         except OSError as error:
             raise InputError(f"{word} cannot be read: {error.strerror}") from None
     if path.is_dir():
@@ -391,4 +401,4 @@ def _given(word: str, target: str | None) -> Given:
     entry = find(name)
     parsed = parse_options(options) if isinstance(entry, KernelEntry) else parse(entry.config_type, options)
     shipped = Shipped(word, name, parsed)
-    return Given(word, shipped.text().encode(), shipped)
+    return Source(word, shipped.text().encode(), shipped)

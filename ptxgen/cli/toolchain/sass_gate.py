@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ptxgen.cli.common.files import reason
 from ptxgen.cli.common.formats import Output
 from ptxgen.cli.errors import OK, WRONG, InputError
-from ptxgen.files import similar_file
+from ptxgen.files import read_file, similar_file
 
 if TYPE_CHECKING:
     from ptxgen.reports import Result
@@ -62,7 +62,7 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
 
 def _read(file: str) -> bytes:
     try:
-        return Path(file).read_bytes()
+        return read_file(file)
     except OSError as error:
         raise InputError(f"cannot read {file}: {reason(error)}{similar_file(file)}") from None
 

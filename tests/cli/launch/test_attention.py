@@ -87,10 +87,14 @@ def test_other_commands(cli: Cli) -> None:
         (["--set", "value_size=64", "--set", "chunk=128"], "chunk must divide the 64 columns of O, not 128"),
         (["--set", "o_dtype=f32"], "the TMA epilogue of wgmma stores 16-bit types by stmatrix, not f32; take direct"),
         (["--set", "query_tile=64"], "pingpong takes two or three warpgroups: query_tile must be 128 or 192"),
-        (["--m", "64"], "--m is for GEMM kernels; hopper/attention takes --queries, --keys and --heads"),
-        (["--groups", "2"], "--groups is for GEMM kernels; hopper/attention takes --queries, --keys and --heads"),
-        (["--alpha", "2"], "--alpha is for GEMM kernels; hopper/attention takes --queries, --keys and --heads"),
-        (["--grid", "3"], "--grid is for a file of your own; the plan of hopper/attention says its launch"),
+        (["--m", "64"], "--m is for GEMM kernels; hopper/attention is an "
+         "attention kernel (--queries, --keys, --heads, --set)"),
+        (["--groups", "2"], "--groups is for GEMM kernels; hopper/attention is an "
+         "attention kernel (--queries, --keys, --heads, --set)"),
+        (["--alpha", "2"], "--alpha is for GEMM kernels; hopper/attention is an "
+         "attention kernel (--queries, --keys, --heads, --set)"),
+        (["--grid", "3"], "--grid is for files of your own; hopper/attention is an "
+         "attention kernel (--queries, --keys, --heads, --set)"),
         (["--layout", "x"], "layout must be bhsd or bshd, not 'x'"),
     ],
 )  # fmt: skip
@@ -102,10 +106,10 @@ def test_bad_input_in_one_sentence(cli: Cli, arguments: list[str], message: str)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "hopper/ring", "--causal"], "--causal is for attention kernels such as hopper/attention, not "
-         "hopper/ring"),
-        (["time", "hopper/ring", "--keys", "9"], "--keys is for attention kernels such as hopper/attention, not "
-         "hopper/ring"),
+        (["run", "hopper/ring", "--causal"], "--causal is for attention kernels; hopper/ring is a GEMM kernel (--m, "
+         "--n, --k, --set)"),
+        (["time", "hopper/ring", "--keys", "9"], "--keys is for attention kernels; hopper/ring is a GEMM kernel (--m, "
+         "--n, --k, --set)"),
         (["sweep", NAME], "hopper/attention computes attention; this command takes GEMM kernels"),
         (["run", "hopper/attentino"], "there is no kernel 'hopper/attentino'; did you mean hopper/attention or "
          "hopper/attention-serial? ('ptxgen kernels' lists all)"),

@@ -204,9 +204,10 @@ def test_an_edited_ptx_file_says_which_kernel_it_is_of(cli: Cli, tmp_path: Path)
     path.write_text(path.read_text().replace("mov.pred %p_accumulate, 1;", ""))
     assert cli("run", path, *sizes).code == 1
     path.write_text("\n".join(path.read_text().splitlines()[:-1]))
-    outcome = cli("run", path, *sizes)
+    outcome = cli("run", path)
     assert outcome.code == 2
     assert f"{path} does not name its kernel of the library" in outcome.err
+    assert "--m is for GEMM kernels" in cli("run", path, *sizes).err
 
 
 def test_an_option_that_is_the_default_of_all_configs_is_named_too(cli: Cli, tmp_path: Path) -> None:

@@ -171,9 +171,9 @@ def test_what_cannot_be_launched_is_refused(
     [
         (
             ["blackwell/swizzled", "--grid", "3"],
-            "--grid is for a file of your own; the plan of blackwell/swizzled",
+            "--grid is for files of your own; blackwell/swizzled is a GEMM kernel",
         ),
-        ([ROWSUM, "--block", "3"], "--block is for a kernel alone; the job of"),
+        ([ROWSUM, "--block", "3"], "--block is for files of your own; "),
         ([ROWSUM, "--arg", "y=ones:f32:3"], "has no input array of this name; its inputs are x"),
     ],
 )

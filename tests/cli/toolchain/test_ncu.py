@@ -144,7 +144,7 @@ def test_the_threshold(cli: Cli, gemm: Path, worse: Path) -> None:
         (["diff", "GEMM", "GEMM", "--metrics", "no_such"], "no metric of both reports matches 'no_such'"),
         (["GEMM", "--kernel", "flash"], "there is no kernel 'flash'; its kernels: nvjet"),
         (["GEMM", "--json", "--csv"], "--csv and --json exclude each other"),
-        (["diff", "GEMM", "GEMM", "--csv"], "--csv is for reports"),
+        (["diff", "GEMM", "GEMM", "--csv"], "--csv is for ptxgen ncu REPORT, not for ptxgen ncu diff"),
         (["diff", "GEMM", "GEMM", "--threshold", "-1"], "--threshold must be 0 or more, not -1"),
     ],
 )

@@ -111,7 +111,7 @@ def test_the_command_takes_a_loop(cli: Cli, tmp_path: Path) -> None:
         (("hopper/wgmma[speed=1]",), "has no option speed; it takes"),
         (("diff", "a"), "takes two files or kernels, not 1"),
         (("diff", "hopper/wgmma", "missing.ptx"), "there is no file and no kernel 'missing.ptx'"),
-        (("hopper/wgmma", "--fail-on", "registers"), "--fail-on goes with ptxgen sass diff A B"),
+        (("hopper/wgmma", "--fail-on", "registers"), "--fail-on is for ptxgen sass diff and ptxgen sass gate, not for"),
         (("/",), "/ is a folder; it must be a file or a shipped kernel"),
         (("hopper/wgmma", "--kernel", "nothing"), "has no function named 'nothing'; it has: gemm"),
     ],
