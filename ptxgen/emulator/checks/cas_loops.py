@@ -45,56 +45,45 @@ STRONG_LOAD = "make the load strong: ld.relaxed with the scope of the atomic ope
 _NAMES = ("cas", "exch", "add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
-class CasLoops(Observer):
-    """Finds which loads of the program these are, on first use."""
+class _Text:
+    """What the text of a program says of its weak loads; launches share it."""
 
-    def __init__(self) -> None:
-        self._program: Program | None = None
-        #: The addresses from which each thread has last read by loads of unknown use: a pair of state space and, for
-        #: (warps, 32), the address, by line.
-        self._read: dict[int, tuple[str, dict[int, NDArray[np.int64]]]] = {}
-        #: By the line of such loads, that of an atomic operation at the same address by the same thread.
-        self._swapped: dict[int, int] = {}
+    def __init__(self, program: Program) -> None:
+        self._program = program
         #: By the line of a load, those of the atom.cas that alone change what it reads (`write_once`).
         self._once: dict[int, frozenset[int]] = {}
 
-    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
-        self._program = program  # type: ignore[assignment]
+    @classmethod
+    def of(cls, program: Program) -> _Text:
+        """That of a program, made once."""
+        found = program.found.get(cls)
+        if not isinstance(found, _Text):
+            found = program.found[cls] = cls(program)
+        return found
 
-    def memory_loads(self, access: MemoryAccess) -> None:
-        line = access.statement.line
-        if access.order is None and line in self._unknown and line not in self._swapped:
-            _, read = self._read.setdefault(line, (access.space, {}))
-            addresses = np.where(access.active, access.places.offsets, -1)
-            read.update(zip(access.warps.tolist(), addresses, strict=True))
+    @cached_property
+    def atomics(self) -> dict[int, str]:
+        """The atomic operations by line: `atom.cas`, `red.max`."""
+        found: dict[int, str] = {}
+        for operation in self._program.operations:
+            name, *parts = operation.statement.opcode.split(".")
+            if name in ("atom", "red"):
+                found[operation.statement.line] = f"{name}.{next((each for each in parts if each in _NAMES), '')}"
+        return found
 
-    def memory_updates(
-        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
-    ) -> None:
-        if not self._read:
-            return
-        active, swaps = access.active, ".cas." in access.statement.opcode
-        for line, (space, read) in list(self._read.items()):
-            if not swaps and self._unknown[line] == HIDDEN:
-                continue
-            for position, warp in enumerate(access.warps.tolist()):
-                before = read.get(warp) if space[:6] == access.space[:6] else None
-                if before is not None and (active[position] & (access.places.offsets[position] == before)).any():
-                    self._swapped[line] = access.statement.line
-                    del self._read[line]
-                    break
+    @property
+    def lines(self) -> dict[int, int]:
+        """By the line of each such load, that of its atomic operation; lines with another load are left out."""
+        return self._analysis[0]
 
-    def excuse(self, load: int | None, strong: int | None) -> str:
-        """Why a weak load of a line is harmless beside the strong access of another; empty if it is not."""
-        line = self._lines.get(load, self._swapped.get(load)) if load is not None else None
-        if line is None:
-            return _CHANGED.format(line=strong) if strong in self._changes_once(load) else ""
-        atomic = self._atomics.get(line, "atomic operation")
-        return (_COMPARED if atomic == "atom.cas" else _TRIED).format(atomic=atomic, line=line)
+    @property
+    def unknown(self) -> dict[int, int]:
+        """The lines of weak loads of which the text does not show it: `HIDDEN` or `CALLED`."""
+        return self._analysis[1]
 
-    def _changes_once(self, load: int | None) -> frozenset[int]:
+    def changes_once(self, load: int) -> frozenset[int]:
         """The lines of the atom.cas that may change the words that loads of a line read, if each changes once."""
-        if self._program is None or load is None or not self._atomics:
+        if not self.atomics:
             return frozenset()
         if load not in self._once:
             self._once[load] = frozenset.intersection(
@@ -109,47 +98,72 @@ class CasLoops(Observer):
 
     @cached_property
     def _write_once(self) -> WriteOnceLoads:
-        assert self._program is not None
         return WriteOnceLoads(self._program, self._loads)
 
     @cached_property
     def _loads(self) -> RecheckedLoads:
-        assert self._program is not None
         return RecheckedLoads(self._program)
-
-    @cached_property
-    def _atomics(self) -> dict[int, str]:
-        """The operations by line: `atom.cas`, `red.max`."""
-        found: dict[int, str] = {}
-        for block in self._program.blocks if self._program is not None else ():
-            for operation in block.operations:
-                name, *parts = operation.statement.opcode.split(".")
-                if name in ("atom", "red"):
-                    found[operation.statement.line] = f"{name}.{next((each for each in parts if each in _NAMES), '')}"
-        return found
-
-    @property
-    def _lines(self) -> dict[int, int]:
-        """By the line of each such load, that of its atomic operation; lines with another load are left out."""
-        return self._analysis[0]
-
-    @property
-    def _unknown(self) -> dict[int, int]:
-        """The lines of weak loads of which the text does not show it: `HIDDEN` or `CALLED`."""
-        return self._analysis[1]
 
     @cached_property
     def _analysis(self) -> tuple[dict[int, int], dict[int, int]]:
         found: dict[int, set[int]] = {}
-        if self._program is not None and self._atomics:
-            loads = self._loads
-            for rank, block in enumerate(self._program.blocks):
-                for index, operation in enumerate(block.operations):
-                    if operation.statement.opcode.startswith("ld."):
-                        line = operation.statement.line
-                        found.setdefault(line, set()).add(loads.atomic_after(operation, rank, index))
+        for rank, block in enumerate(self._program.blocks) if self.atomics else ():
+            for index, operation in enumerate(block.operations):
+                if operation.statement.opcode.startswith("ld."):
+                    line = operation.statement.line
+                    found.setdefault(line, set()).add(self._loads.atomic_after(operation, rank, index))
         followed = {load: lines for load, lines in found.items() if ELSEWHERE not in lines}
         return (
             {load: max(lines) for load, lines in followed.items() if min(lines) > 0},
             {load: min(lines) for load, lines in followed.items() if min(lines) in (HIDDEN, CALLED)},
         )
+
+
+class CasLoops(Observer):
+    """Which loads of the program these are."""
+
+    def __init__(self) -> None:
+        self._text: _Text | None = None
+        #: The addresses from which each thread has last read by loads of unknown use: a pair of state space and, for
+        #: (warps, 32), the address, by line.
+        self._read: dict[int, tuple[str, dict[int, NDArray[np.int64]]]] = {}
+        #: By the line of such loads, that of an atomic operation at the same address by the same thread.
+        self._swapped: dict[int, int] = {}
+
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._text = _Text.of(program)  # type: ignore[arg-type]
+
+    def memory_loads(self, access: MemoryAccess) -> None:
+        if self._text is None or access.order is not None or not self._text.unknown:
+            return
+        line = access.statement.line
+        if line in self._text.unknown and line not in self._swapped:
+            _, read = self._read.setdefault(line, (access.space, {}))
+            addresses = np.where(access.active, access.places.offsets, -1)
+            read.update(zip(access.warps.tolist(), addresses, strict=True))
+
+    def memory_updates(
+        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
+    ) -> None:
+        if not self._read or self._text is None:
+            return
+        active, swaps = access.active, ".cas." in access.statement.opcode
+        for line, (space, read) in list(self._read.items()):
+            if not swaps and self._text.unknown[line] == HIDDEN:
+                continue
+            for position, warp in enumerate(access.warps.tolist()):
+                before = read.get(warp) if space[:6] == access.space[:6] else None
+                if before is not None and (active[position] & (access.places.offsets[position] == before)).any():
+                    self._swapped[line] = access.statement.line
+                    del self._read[line]
+                    break
+
+    def excuse(self, load: int | None, strong: int | None) -> str:
+        """Why a weak load of a line is harmless beside the strong access of another; empty if it is not."""
+        if load is None or self._text is None:
+            return ""
+        line = self._text.lines.get(load, self._swapped.get(load))
+        if line is None:
+            return _CHANGED.format(line=strong) if strong in self._text.changes_once(load) else ""
+        atomic = self._text.atomics.get(line, "atomic operation")
+        return (_COMPARED if atomic == "atom.cas" else _TRIED).format(atomic=atomic, line=line)

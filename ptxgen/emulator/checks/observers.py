@@ -72,7 +72,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     shared = SharedAccesses(
         Collaborators(order, lanes, waits, by_barriers, cas_loops, flags, raced, findings), slots, bytes
     )
-    tensor_fences = TensorFences(machine.warps, machine.warps_per_cta)
+    tensor_fences = TensorFences(machine.warps_per_cta)
     tensor = TensorAccesses(order, tensor_fences, waits, slots, findings)
     lane_order = LaneOrder(order, lanes.interval, findings)
     order.attach(lanes, lane_order, tensor_fences, tensor)
@@ -116,7 +116,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         tensor_fences,
         tensor,
         OperandOverlaps(findings),
-        OperandCells(slots, machine.cta_slot, findings),
+        OperandCells(machine.cta_slot, findings),
         PairAllocation(order, findings),
         exits,
         Phases(order, mbarriers, waits, findings),

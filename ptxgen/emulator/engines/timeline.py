@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -41,14 +42,21 @@ class Timeline:
     def __init__(self, schedule: Schedule, seed: int) -> None:
         self.schedule: Schedule = schedule
         self.seed = seed
-        self.random = random.Random(seed)
         #: Whether threads that poll memory come last: every second seed lets others run as far as they can.
         self.starves = schedule == "random" and bool(seed & 1)
-        self._timed_waits = random.Random(f"timed waits {seed}")
         self.now = 0
         self._queue: list[tuple[float, int, Action]] = []
         self._sequence = 0
         self._pipes: dict[object, float] = {}
+
+    @cached_property
+    def random(self) -> random.Random:
+        """What `random` decides by."""
+        return random.Random(self.seed)
+
+    @cached_property
+    def _timed_waits(self) -> random.Random:
+        return random.Random(f"timed waits {self.seed}")
 
     def submit(self, action: Action, *, pipe: object = None, works: Sequence[AsyncWork] = ()) -> None:
         """Queue the completion of `works`, issued now; `pipe` keeps the order among work of the same pipe."""

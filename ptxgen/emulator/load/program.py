@@ -144,6 +144,8 @@ class NativeBlocks:
 
     def __init__(self, blocks: int) -> None:
         self.times = [0] * blocks
+        #: By rank, the block with its runs, of which nothing is watched; None before it has been made.
+        self.unwatched: list[Block | None] = [None] * blocks
         #: The code of instructions by `id`, None of those that the NumPy code executes.
         self.codes: dict[int, bytes | None] = {}
         #: Operations of runs, by the `id` of the first instruction and their number.
@@ -208,6 +210,8 @@ class Program:
         self.operations = [operation for block in self.blocks for operation in block.operations]
         self.accumulator_copies = self._accumulator_copies()
         self._may_poll: dict[tuple[int, int], bool] = {}
+        #: What checks have found in the text, by their own keys; launches share it.
+        self.found: dict[object, object] = {}
         #: What `native.runs` makes of the blocks, by rank.
         self.native = NativeBlocks(len(self.blocks))
 

@@ -6,6 +6,7 @@ PTX ISA 9.7.16.1 and 9.7.16.7: allocations are a power of two of columns from 32
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -46,8 +47,7 @@ class TensorMemory:
     """`cells[slot, lane, column]` as 32-bit words, `allocated[slot, column]` says which columns are in use."""
 
     def __init__(self, slots: int, poison: int = POISON) -> None:
-        self._poison = poison
-        self.cells: NDArray[np.uint32] = np.full((slots, LANES, COLUMNS), poison, np.uint32)
+        self._slots, self._poison = slots, poison
         self.allocated: NDArray[np.bool_] = np.zeros((slots, COLUMNS), np.bool_)
         self.sizes: list[dict[int, int]] = [{} for _ in range(slots)]
         #: Which instruction made an allocation: (slot, first column) -> statement.
@@ -65,6 +65,11 @@ class TensorMemory:
         self.last_size = np.zeros(slots, np.int64)
         #: Warps that have freed columns of a pair and wait for the peer to do so.
         self.freeing: set[int] = set()
+
+    @cached_property
+    def cells(self) -> NDArray[np.uint32]:
+        """The words of all lanes and columns: 256 KiB for each slot, made for kernels that use them."""
+        return np.full((self._slots, LANES, COLUMNS), self._poison, np.uint32)
 
     def clear(self, slots: NDArray[np.int64]) -> None:
         """Clear slots for the next CTAs; before the first allocation of the launch there is nothing to clear."""

@@ -49,9 +49,15 @@ class Code:
         return found
 
     def _native(self, rank: int, block: Block, library: Library) -> Block:
-        program = self._program
-        operations = with_runs(block.operations, program.blocks[rank].operations, program.native, library)
-        return replace(block, operations=operations)
+        program, native = self._program, self._program.native
+        is_watched = block is not program.blocks[rank]
+        if not is_watched and (made := native.unwatched[rank]) is not None:
+            return made
+        operations = with_runs(block.operations, program.blocks[rank].operations, native, library)
+        made = replace(block, operations=operations)
+        if not is_watched:
+            native.unwatched[rank] = made
+        return made
 
     def _watched(self, block: Block) -> Block:
         if not self._watchers:

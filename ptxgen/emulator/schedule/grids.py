@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -24,12 +25,15 @@ class Grids:
     """Runs grids that are begun by `begin` one after the other, and gives the status of each."""
 
     def __init__(self, begin: Sequence[Callable[[], Scheduler]], schedule: Schedule, seed: int) -> None:
-        self._begin, self._schedule = list(begin), schedule
-        self._random = random.Random(seed)
+        self._begin, self._schedule, self._seed = list(begin), schedule, seed
         self.begun: list[Scheduler] = []
         self.statuses: list[Status | None] = [None] * len(begin)
         #: Grids that cannot go on before another one does something.
         self._blocked: set[int] = set()
+
+    @cached_property
+    def _random(self) -> random.Random:
+        return random.Random(self._seed)
 
     def run(self) -> list[Status | None]:
         """Run all to their end; None for those that did not reach it because another one failed."""

@@ -11,7 +11,13 @@ import pytest
 from ptxgen import Kernel
 from ptxgen.device import KernelArgumentError
 from ptxgen.emulator import Emulator, semantics
+from ptxgen.emulator.checks import cas_loops
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
 from ptxgen.emulator.engines.timeline import Timeline
+from ptxgen.emulator.native import runs
+from ptxgen.emulator.observer import MachineView, Observer
+from ptxgen.emulator.schedule import code
 from tests.support.harness import codes, launch, module, poisoned
 
 GRID, BLOCK = (3, 2, 2), (5, 3, 6)
@@ -293,3 +299,60 @@ def test_options_that_there_are_not(options: dict[str, Any], words: str) -> None
         Emulator(**options)
     numbers: Any = np.int64(3)
     Emulator(seed=numbers, advice=1.5, multiprocessors=numbers, max_steps=1, target="sm_120f")
+
+
+class Machines(Observer):
+    """Keeps the machine of each launch."""
+
+    def __init__(self) -> None:
+        self.machines: list[Any] = []
+
+    def launch_begins(self, machine: MachineView, program: object) -> None:
+        self.machines.append(machine)
+
+
+def test_launches_do_not_allocate_what_the_kernel_does_not_use() -> None:
+    text = module(
+        ".reg .u32 %a; .reg .b64 %at; ld.param.u64 %at, [x]; mov.u32 %a, %clock; st.global.u32 [%at], 0; ret;",
+        ".param .u64 x",
+    )
+    seen = Machines()
+    emulator = Emulator("sm_100a", observers=[seen])
+    assert emulator.launch(Kernel.from_ptx(text), 148, 32, [emulator.empty((32,), np.uint32)]).instructions
+    (machine,) = seen.machines
+    assert "cells" not in vars(machine.tensor)
+    accesses, order = machine.events.find(TensorAccesses), machine.events.find(HappensBefore)
+    assert {"writer", "core_reader", "reader_clock"}.isdisjoint(vars(accesses))
+    assert "random" not in vars(machine.timeline)
+    assert len(order.observed) < machine.warps
+
+
+def test_later_launches_analyze_and_translate_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel.from_ptx(
+        module(
+            """.reg .u32 %a, %b; .reg .pred %p; .reg .b64 %at;
+            ld.param.u64 %at, [x];
+            mov.u32 %a, %tid.x;
+        again:
+            ld.global.u32 %b, [%at];
+            atom.global.cas.b32 %b, [%at], %b, %a;
+            add.u32 %a, %a, 33;
+            setp.lt.u32 %p, %a, 300;
+            @%p bra again;
+            ret;""",
+            ".param .u64 x",
+        )
+    )
+    emulator = Emulator("sm_90a")
+    array = emulator.array(np.zeros(32, np.uint32))
+    reports = [emulator.launch(kernel, 1, 32, [array]) for _ in range(4)]
+
+    def never(*_: object) -> object:
+        raise AssertionError("made again")
+
+    monkeypatch.setattr(runs, "encode", never)
+    monkeypatch.setattr(code, "with_runs", never)
+    monkeypatch.setattr(cas_loops, "RecheckedLoads", never)
+    array.write(np.zeros(32, np.uint32))
+    again = emulator.launch(kernel, 1, 32, [array])
+    assert (codes(again), again.instructions) == (codes(reports[0]), reports[0].instructions)

@@ -5,6 +5,8 @@ An entry names an event (`events`) and the lane of its warp; 0 is none.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,17 +26,22 @@ class ShadowMemory:
     """The last entry of each two bytes, or of a single one."""
 
     def __init__(self, bytes: int) -> None:
-        self._halves = np.zeros(-(-bytes // GRANULE) * (GRANULE // HALF), np.int32)
+        self._length = -(-bytes // GRANULE) * (GRANULE // HALF)
         #: Entries by byte, made at the first access of a single byte; wider accesses are in `_halves`.
         self._bytes: Entries | None = None
         #: True once an entry has been kept.
         self.used = False
 
+    @cached_property
+    def _halves(self) -> Entries:
+        return np.zeros(self._length, np.int32)
+
     def grow(self, bytes: int) -> None:
         """The heap has become larger."""
-        missing = -(-bytes // GRANULE) * (GRANULE // HALF) - len(self._halves)
+        missing = -(-bytes // GRANULE) * (GRANULE // HALF) - self._length
         if missing > 0:
             self._halves = np.concatenate([self._halves, np.zeros(missing, np.int32)])
+            self._length += missing
             if self._bytes is not None:
                 self._bytes = np.concatenate([self._bytes, np.zeros(missing * HALF, np.int32)])
 
@@ -175,7 +182,8 @@ class ShadowMemory:
 
     def clear(self) -> None:
         """Drop everything."""
-        self._halves[:] = 0
+        if self.used:
+            self._halves[:] = 0
         self._bytes = None
         self.used = False
 

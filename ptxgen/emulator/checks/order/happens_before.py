@@ -14,7 +14,8 @@ depend on them; those that follow synchronization itself are its listeners (`att
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Protocol
@@ -52,6 +53,18 @@ class MadeBarrier(Protocol):
     number: int
 
 
+class _VectorClocks(dict[int, VectorClock]):
+    """The vector clocks of warps, each made when it is first needed."""
+
+    def __init__(self, make: Callable[[int], VectorClock]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, warp: int) -> VectorClock:
+        made = self[warp] = self._make(warp)
+        return made
+
+
 class HappensBefore(Observer):
     """Happens-before of all resident CTAs: `slots` of `warps` each, in clusters of `size`, of which the grid has
     `clusters` (None: no more than are resident).
@@ -82,15 +95,15 @@ class HappensBefore(Observer):
         for slot in range(len(self._clusters)):
             self._begin(slot)
         self.scopes = ClusterScope(self.clocks)
-        self.observed = [VectorClock(self.epoch(warp), self.clocks[warp]) for warp in range(slots * warps)]
+        self.observed = _VectorClocks(lambda warp: VectorClock(self.epoch(warp), self.clocks[warp]))
         #: By warp: the clock that its last releasing fence covers; relaxed arrivals publish this clock.
         self.released: dict[int, VectorClock] = {}
         #: By warp whose last releasing fence has scope .cta: the clock that its wider fences cover.
         self._released_wide: dict[int, VectorClock] = {}
         #: The clocks of each warp, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
-        #: The intervals of each warp that a fence.proxy.async has ended.
-        self._proxy_fences: list[list[int]] = [[] for _ in range(slots * warps)]
+        #: By warp, its intervals that a fence.proxy.async has ended.
+        self._proxy_fences: defaultdict[int, list[int]] = defaultdict(list)
         #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
         self._fenced_in_global: RemoteClocks | None = None
         #: By signal of asynchronous work: the clock that a wait for it acquires.
@@ -152,7 +165,7 @@ class HappensBefore(Observer):
         self.clocks[warps, member] = clocks
         self.scopes.forget(warps)
         for warp in warps.tolist():
-            self.observed[warp] = VectorClock(self.epoch(warp), self.clocks[warp])
+            self.observed.pop(warp, None)
         for table in (self.released, self._released_wide, self._mmas):
             if table:
                 for warp in warps.tolist():
@@ -168,7 +181,7 @@ class HappensBefore(Observer):
         self.relaxed.clear(gone)
         self.fenced[self.warps_of(slots)] = 0
         for warp in self.warps_of(slots).tolist():
-            self._proxy_fences[warp].clear()
+            self._proxy_fences.pop(warp, None)
         for number in [n for n, operation in self.operations.items() if operation.slot in gone]:
             del self.operations[number]
         self._tensor_operations &= self.operations.keys()

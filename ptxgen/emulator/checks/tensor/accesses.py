@@ -7,7 +7,7 @@ and one on the last 16 lanes of each warp's quarter (PTX ISA 9.7.16.10.5, layout
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,20 +80,37 @@ class TensorAccesses(OrderListener, Observer):
         self._missing = MissingWaits(happens_before, waits, findings)
         #: True once an instruction has accessed tensor memory.
         self._used = False
-        self.writer = np.zeros((slots, _BANDS, COLUMNS), np.int64)
-        #: The last MMA that read A, metadata or scale factors there.
-        self.core_reader = np.zeros((slots, _BANDS, COLUMNS), np.int64)
-        #: Interval in which a warp last loaded a column of its first or second band: `PENDING` until
-        #: tcgen05.wait::ld, or until the warp reads a register of the load.
-        self.reader_clock = np.zeros((slots, happens_before.warps, _HALVES, COLUMNS), np.int64)
-        #: True where a load has been waited for by a use of its registers alone, not by tcgen05.wait::ld.
-        self._by_register = np.zeros(self.reader_clock.shape, np.bool_)
+        self._slots = slots
         #: The last tcgen05.ld of each columns by a warp in one of its intervals, the latest at the end.
         self._loads: dict[tuple[int, int], dict[range, Statement]] = {}
         #: Columns of a slot that its peer CTA has freed for both, and the slot has not: who, and its instruction.
         self._freed_by_peer: dict[int, list[tuple[range, int, Statement]]] = {}
         #: Conflicts with a warp's loads in flight, by columns: reported if the warp uses their values.
         self._suspects: dict[int, list[tuple[range, Callable[[], None]]]] = {}
+
+    # Tables of all slots, made for kernels that use tensor memory.
+
+    @cached_property
+    def writer(self) -> NDArray[np.int64]:
+        """The last operation that wrote to each column, by slot and band; 0: none."""
+        return np.zeros((self._slots, _BANDS, COLUMNS), np.int64)
+
+    @cached_property
+    def core_reader(self) -> NDArray[np.int64]:
+        """The last MMA that read A, metadata or scale factors there."""
+        return np.zeros((self._slots, _BANDS, COLUMNS), np.int64)
+
+    @cached_property
+    def reader_clock(self) -> NDArray[np.int64]:
+        """Interval in which a warp last loaded a column of its first or second band: `PENDING` until
+        tcgen05.wait::ld, or until the warp reads a register of the load.
+        """
+        return np.zeros((self._slots, self._happens_before.warps, _HALVES, COLUMNS), np.int64)
+
+    @cached_property
+    def _by_register(self) -> NDArray[np.bool_]:
+        """True where a load has been waited for by a use of its registers alone, not by tcgen05.wait::ld."""
+        return np.zeros(self.reader_clock.shape, np.bool_)
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         self._missing.launch_begins(program)  # type: ignore[arg-type]
@@ -104,7 +121,8 @@ class TensorAccesses(OrderListener, Observer):
         self._missing.committed(commits[0][1])
 
     def keep_alive(self, slots: range, numbers: set[int]) -> None:
-        numbers.difference_update(np.unique(self.writer[slots.start : slots.stop]).tolist())
+        if self._used:
+            numbers.difference_update(np.unique(self.writer[slots.start : slots.stop]).tolist())
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         if self._used:

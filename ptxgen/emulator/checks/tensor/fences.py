@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -12,27 +13,26 @@ from ptxgen.emulator.observer import Observer
 
 
 class TensorFences(OrderListener, Observer):
-    """What fences before and after synchronization of threads cover, for so many `warps`, `per_cta` of them in a CTA.
+    """What fences before and after synchronization of threads cover; a CTA has `per_cta` warps.
 
     An access is a load (warp, interval) or a store (number of the operation).
     """
 
-    def __init__(self, warps: int, per_cta: int) -> None:
+    def __init__(self, per_cta: int) -> None:
         self._per_cta = per_cta
         #: Accesses of each warp since its last synchronization, and those after which it has synchronized without a
         #: tcgen05.fence::before_thread_sync: by warp, and all of them.
         self._fresh: dict[int, set[object]] = {}
         self._leaked: dict[int, set[object]] = {}
         self.unfenced: set[object] = set()
-        #: Operations whose completion the warp's tcgen05 instructions may rely on.
-        self.observed: list[set[int]] = [set() for _ in range(warps)]
+        #: By warp: operations whose completion its tcgen05 instructions may rely on.
+        self.observed: defaultdict[int, set[int]] = defaultdict(set)
         #: By warp: clocks of the cluster's warps on whose loads its tcgen05 instructions may rely.
         self._clocks: dict[int, NDArray[np.int64]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for warp in (slots[:, None] * self._per_cta + np.arange(self._per_cta)).ravel().tolist():
-            if self.observed[warp]:
-                self.observed[warp] = set()
+            self.observed.pop(warp, None)
             self._clocks.pop(warp, None)
             if self._fresh or self._leaked:
                 self.before_thread_sync(warp)
@@ -51,7 +51,7 @@ class TensorFences(OrderListener, Observer):
             self._leaked.setdefault(warp, set()).update(fresh)
 
     def retired(self, warps: range, numbers: set[int]) -> None:
-        for warp in warps:
+        for warp in self.observed.keys() & set(warps):
             self.observed[warp] -= numbers
 
     def before_thread_sync(self, warp: int) -> None:

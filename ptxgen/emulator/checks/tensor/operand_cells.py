@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import tcgen05
 from ptxgen.emulator.engines.work import AsyncWork
-from ptxgen.emulator.observer import MachineView, Observer
+from ptxgen.emulator.observer import Observer
 from ptxgen.layouts.tmem import BAND, COLUMNS, LANES
 from ptxgen.syntax import Statement
 
@@ -37,22 +38,19 @@ class _Read(NamedTuple):
 class OperandCells(Observer):
     """Reports K that is multiplied twice for one accumulator, and 16-bit elements packed for another reader."""
 
-    def __init__(self, slots: int, cta_slot: NDArray[np.int64], findings: Findings) -> None:
+    def __init__(self, cta_slot: NDArray[np.int64], findings: Findings) -> None:
         self._cta_slot, self._findings = cta_slot, findings
-        #: What the cells of each CTA hold, by band and column.
-        self._cells = np.zeros((slots, LANES // BAND, COLUMNS), np.uint8)
+        #: By slot of a CTA, what its cells hold, by band and column.
+        self._cells = defaultdict[int, NDArray[np.uint8]](lambda: np.full((LANES // BAND, COLUMNS), _ANY, np.uint8))
         #: The work that wrote halves or words, by slot and first column; and the number of the MMA whose A comes next.
         self._writers: dict[tuple[int, int], AsyncWork] = {}
         #: A of the MMAs of the present accumulation, by CTA slot and accumulator.
         self._sums: dict[tuple[int, int, int], list[_Read]] = {}
         self._a: tuple[int, int, _Read] | None = None
 
-    def launch_begins(self, machine: MachineView, program: object) -> None:
-        self._cells[:] = _ANY
-
     def ctas_end(self, slots: Sequence[int]) -> None:
         for slot in slots:
-            self._cells[slot] = _ANY
+            self._cells.pop(slot, None)
             for key in [key for key in self._sums if key[0] == slot]:
                 del self._sums[key]
 
