@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxgen.device import Kernel, LaunchError, LaunchReport, Status
 from ptxgen.driver import protocol
 from ptxgen.driver.memory import SharedMemory
@@ -55,10 +57,10 @@ class ProgramDevice(Emulator):
     def on_progress(self, progress: Progress) -> None:
         """Called about each second of a launch."""
 
-    def run(self, function: Function, request: LaunchRequest, watching: Observer | None = None) -> LaunchReport:
+    def run(self, function: Function, request: LaunchRequest, observers: Sequence[Observer] = ()) -> LaunchReport:
         """Run one launch of a program. Raises RefusedError for one that no GPU would take."""
         self._loaded = function.loaded
-        self.observers = () if watching is None else (watching,)
+        self.observers = tuple(observers)
         try:
             return self.launch(
                 function.kernel,

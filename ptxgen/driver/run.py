@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FOUND, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, INTERRUPTED = 1, 126, 127, 124, 130
 #: Seconds that processes have to end after SIGTERM, and a program after the time limit.
 _GRACE, _LATE = 0.3, 2.0
+#: Seconds that a launch has after these to end by the same limit, so that its findings are reported.
+_SETTLE = 10.0
 
 
 class ProgramError(RuntimeError):
@@ -71,6 +73,7 @@ def run(command: Sequence[str], options: Options) -> Results:
             results = Results(options)
             server = Server(options, listening, results, folders)
             results.finish(_wait(child, server, options, began))
+            server.write_trace()
         finally:
             _end_processes(child, path)
     return results
@@ -120,6 +123,9 @@ def _wait(child: subprocess.Popen[bytes], server: Server, options: Options, bega
         code = child.wait(timeout=left)
     except subprocess.TimeoutExpired:
         during = f" while {server.running} ran" if server.running else ""
+        end = time.monotonic() + _SETTLE
+        while server.running and time.monotonic() < end:
+            time.sleep(0.05)
         results.say(f"the program did not end within {options.timeout:g} s (--timeout){during}; it was ended")
         return TIMED_OUT
     except KeyboardInterrupt:

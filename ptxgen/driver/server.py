@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ptxgen import limits
 from ptxgen.descriptors import DescriptorError, TensorMap
@@ -32,8 +33,13 @@ from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.schedule.watchdog import Progress
 
+if TYPE_CHECKING:
+    from ptxgen.emulator.observers.trace import Trace
+
 #: Seconds of a launch after which its progress is printed, and between two such lines.
 _FIRST_PROGRESS, _EVERY = 2.0, 10.0
+#: Seconds that the end of a run waits for a launch before it writes the trace.
+_TRACE_SECONDS = 2.0
 #: When operations of streams run (enum Delay of native/standin.h).
 _DELAYS = {"eager": 0, "late": 1, "random": 2}
 #: Nanoseconds on the device that a launch, and a warp-instruction of it, are taken to last.
@@ -60,6 +66,12 @@ class Server:
         self._repeats = Repeats(self.memory)
         self._lock = threading.Lock()
         self._running: LaunchRequest | None = None
+        #: Of the launches that are checked, with --trace.
+        self._trace: Trace | None = None
+        if options.trace is not None:
+            from ptxgen.emulator.observers.trace import Trace
+
+            self._trace = Trace()
         #: What the last launch that ran has accessed.
         self._accessed = b""
         self._began = self._told = 0.0
@@ -84,6 +96,21 @@ class Server:
         """The kernel that is being emulated, as a person knows it; empty if there is none."""
         request = self._running
         return short_name(self._functions[request.function].kernel.name) if request is not None else ""
+
+    def write_trace(self) -> None:
+        """Write the launches so far to the file of --trace; one that still runs is left out of it."""
+        if self._trace is None or self.options.trace is None:
+            return
+        if not self._lock.acquire(timeout=_TRACE_SECONDS):
+            self.results.say(f"trace: {self.running} still ran, and nothing was written")
+            return
+        try:
+            self._trace.write(str(self.options.trace))
+            self.results.say(f"trace: {self.options.trace}; open it in ui.perfetto.dev")
+        except OSError as error:
+            self.results.say(f"cannot write {self.options.trace}: {(error.strerror or str(error)).lower()}")
+        finally:
+            self._lock.release()
 
     # Connections.
 
@@ -229,7 +256,8 @@ class Server:
             self.device.timeout = max(self.deadline - time.monotonic(), 0.1)
         watching = Footprint(len(self.memory.data)) if request.flags & protocol.WANTS_ACCESSES else None
         try:
-            report = self.device.run(function, request, watching)
+            traced = (self._trace,) if self._trace is not None and self.device.checks else ()
+            report = self.device.run(function, request, [*traced, *(() if watching is None else (watching,))])
         except RefusedError as error:
             self.results.refuse(request, name, error.message, process)
             raise RefusedError(error.status) from None

@@ -52,6 +52,15 @@ def execute(
             show_default=False,
         ),
     ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE.pftrace",
+            help="Write a trace of the launches that are checked, for ui.perfetto.dev.",
+            show_default=False,
+        ),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="S", help="End the program after S seconds.")
     ] = None,
@@ -83,6 +92,11 @@ def execute(
     written = Output.of(formats)
     if html is not None:
         require_writable(html)
+    if trace is not None:
+        from ptxgen.emulator.observers.trace import require_perfetto
+
+        require_perfetto()
+        require_writable(trace)
     problem = target_problem(parse_target(target), VERSIONS[-1])
     if problem is not None:
         raise InputError(f"--target: {problem}")
@@ -98,6 +112,7 @@ def execute(
         memory=_size(memory),
         timeout=timeout,
         json=json,
+        trace=Path(trace) if trace is not None else None,
         accept=read_accepts(accept) if accept is not None else (),
         fail_on=choose("--fail-on", fail_on, ("error", "advice", "never")),
         kernels=_pattern(kernel),
