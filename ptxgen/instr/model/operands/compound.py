@@ -173,7 +173,7 @@ def _kind_of(item: Operand, resolve: Resolver | None) -> str:
     if value is not None:
         return "float" if isinstance(value, float) else "signed"
     symbol = resolve(item.text) if resolve and isinstance(item, Name) else None
-    return symbol.type.kind if symbol is not None and symbol.type is not None else ""
+    return symbol.type.kind if symbol is not None and symbol.kind == "register" and symbol.type is not None else ""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -257,7 +257,7 @@ class VectorSpec(Specification):
     def _elements(self, elements: Sequence[Operand], form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         spec, skips = self._element(form), self._skips(form)
         declared: list[Type] = []
-        special = False
+        special: list[Symbol] = []
         for item in elements:
             if skips and isinstance(item, Name) and item.text == "_":
                 continue
@@ -274,15 +274,16 @@ class VectorSpec(Specification):
                 kind = wanted.name if floating else f"b{wanted.bits}"
                 yield from SourceSpec(name=self.name, type=kind, wide=self.wide).problems(item, form, resolve)
             else:
-                special = special or (symbol is not None and symbol.kind == "special")
+                special += [symbol] if symbol is not None and symbol.kind == "special" else []
                 yield from spec.problems(item, form, resolve)
         constants = [item for item in elements if (self.mixed or self.apart) and value_of(item) is not None]
         wanted = type_of(self.type, form)
         if declared and declared[0].bits in self.bits:
             wanted = TYPES[f"{wanted.name[0]}{declared[0].bits}"]
         yield from self._element_types(declared, constants, wanted)
-        if self.immediate and self.scalar and not self.special:
+        if self.immediate and not self.apart:
             yield from self._neighbors(elements, resolve)
+            yield from self._specials(special, elements, wanted)
         if self.apart and constants and special:
             yield Problem("operand-kind", f"{self.name} must have no constants beside special registers")
         if self.mixed is True and wanted.bits != 64 and all(isinstance(value_of(item), int) for item in elements):
@@ -292,13 +293,30 @@ class VectorSpec(Specification):
             yield Problem("operand-kind", f"{self.name} must have a register among its elements, not _ alone")
 
     def _neighbors(self, elements: Sequence[Operand], resolve: Resolver | None) -> Iterator[Problem]:
-        """Stored side by side, a float and an integer make no type, registers or constants (measured, ptxas 13.5)."""
+        """Side by side, a float and an integer make no type, registers or constants (measured, ptxas 13.5)."""
         kinds = [_kind_of(item, resolve) for item in elements]
         for (one, first), (other, second) in itertools.pairwise(zip(elements, kinds, strict=True)):
             constant = value_of(one) is not None or value_of(other) is not None
             if constant and _differ({first, second}):
                 rule = f"the elements of {self.name} must be floats or integers, not {one} beside {other}"
                 yield Problem("operand-type", rule)
+                return
+
+    def _specials(self, special: Sequence[Symbol], elements: Sequence[Operand], wanted: Type) -> Iterator[Problem]:
+        """A special register in a vector has the width of the elements, and %tid.x and its like no constant beside it
+        (measured, ptxas 13.5).
+        """
+        constant = next((item for item in elements if value_of(item) is not None), None)
+        for symbol in special:
+            if symbol.type is not None and symbol.type.bits != wanted.bits:
+                rule = (
+                    f"an element of {self.name} must have {wanted.bits} bits, but {symbol.name} has {symbol.type.bits}"
+                )
+                yield Problem("operand-type", rule)
+                return
+            if constant is not None and "." in symbol.name:
+                rule = f"{self.name} must have no constant beside {symbol.name}, not {constant}; move it to a register"
+                yield Problem("operand-kind", rule)
                 return
 
     def _element_types(self, declared: Sequence[Type], constants: Sequence[Operand], wanted: Type) -> Iterator[Problem]:
