@@ -100,20 +100,34 @@ def source_file(path: str) -> Path | None:
     return None
 
 
-_DUMPED = re.compile(r"^Fatbin (ptx|elf) code:[ \t]*\r?$", re.MULTILINE)
+_DUMPED = re.compile(r"^[ \t]*Fatbin (ptx|elf) code:[ \t]*\r?$", re.MULTILINE)
+#: What cuobjdump prints around modules: members of an archive, files that it extracts; and the prompt of a shell.
+_AROUND = re.compile(r"^(member \S.*:|Extracting (PTX|ELF) file\b.*|[$>%](?= |$).*)(?=[ \t]*\r?$)", re.MULTILINE)
+#: The head of a listing of SASS, and what cuobjdump says where it has nothing to print.
+_SASS = re.compile(r"^[ \t]*code for sm_\d+[af]?[ \t]*\r?$", re.MULTILINE)
+_REMARK = re.compile(r"\s*cuobjdump (?:info|warning|error|fatal)\s*:\s*(.*)")
 _VERSION = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 _DUMPED_TARGET = re.compile(r"^[ \t]*\.target[ \t]+(\w+)", re.MULTILINE)
+_DUMPED_ENTRY = re.compile(r"^[^/\n]*\.entry[ \t]+([\w$]+)", re.MULTILINE)
 
 
 def ptx_of_dump(text: str, target: str | None = None) -> str:
     """PTX as it is; of a dump of `cuobjdump --dump-ptx` its module, whose lines keep their numbers.
 
     The headers of the dump become comments. Of several modules the only one for `target` is taken. Raises ValueError
-    for a dump without PTX, or with several modules.
+    for a dump without PTX, with several modules, or of SASS.
     """
     starts = [found.start() for found in _DUMPED.finditer(text)]
     if not starts:
-        return text
+        if not _VERSION.search(text):
+            if remark := _REMARK.match(text):
+                raise ValueError(f"this is what cuobjdump says where it finds no PTX: {remark[1].strip()}")
+            if _SASS.search(text):
+                raise ValueError(
+                    "this is a listing of SASS; cuobjdump --dump-ptx prints the PTX, if the file holds any"
+                )
+            return text
+        return _AROUND.sub(r"// \1", text) if _AROUND.match(text.lstrip()) else text
     ends = [*starts[1:], len(text)]
     parts = [(start, end, _VERSION.search(text, start, end)) for start, end in zip(starts, ends, strict=True)]
     modules = [(start, end, found.start()) for start, end, found in parts if found is not None]
@@ -126,10 +140,14 @@ def ptx_of_dump(text: str, target: str | None = None) -> str:
     if len(modules) > 1:
         names = ", ".join(found[1] if found else "unknown" for found in targets)
         message = f"this dump of cuobjdump has {len(modules)} PTX modules ({names})"
-        raise ValueError(f"{message}; cuobjdump --dump-ptx --gpu-architecture sm_.. prints one")
+        if len({found[1] for found in targets if found}) == len(targets):
+            raise ValueError(f"{message}; cuobjdump --dump-ptx --gpu-architecture sm_.. prints one")
+        entries = [_DUMPED_ENTRY.search(text, begin, end) for _, end, begin in modules]
+        of = ", ".join(found[1] if found else "none" for found in entries)
+        raise ValueError(f"{message}, whose first entries are {of}; cuobjdump --extract-ptx all writes a file of each")
     ((_, end, begin),) = modules
     begin = text.rfind("\n", 0, begin) + 1
-    return f"{_commented(text[:begin])}{text[begin:end]}{_commented(text[end:])}"
+    return _commented(text[:begin]) + _AROUND.sub(r"// \1", text[begin:end]) + _commented(text[end:])
 
 
 def _commented(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +51,9 @@ def read_ptx(path: str, target: str | None = None) -> str:
                 f"{path} is {binary}, not PTX text; cuobjdump --dump-ptx {path} prints its PTX, if it has any ({error})"
             ) from None
     try:
-        text = data.decode("utf-8")
+        # PowerShell writes what a command prints in UTF-16; what is cut from a binary ends in zeros.
+        wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        text = data.decode("utf-16") if wide else data.rstrip(b"\0").decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text: byte {data[error.start]:#04x} at offset {error.start}") from None
     if "\0" in text:

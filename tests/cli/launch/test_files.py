@@ -117,6 +117,44 @@ def test_dumps_of_cuobjdump(cli: Cli, tmp_path: Path, before: str) -> None:
     assert cli("check", file).out.startswith(f"{file}:{line}:") or f"{file}:{line}:" in cli("check", file).err
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "encoding"),
+    [
+        (HEADER, "member libk.a:other.o:\n" + ELF, "utf-8"),
+        ("member libk.a:k.o:\n" + HEADER, "\n$ \n", "utf-8"),
+        ("$ cuobjdump --dump-ptx a.out\n" + HEADER, "$ exit\n", "utf-8"),
+        ("Extracting PTX file and ptxas options    1: k.1.sm_90a.ptx -arch=sm_90a \n", "", "utf-8"),
+        (HEADER.replace("Fatbin", "  Fatbin"), "", "utf-8"),
+        (HEADER, "\0\0\0", "utf-8"),
+        (HEADER, ELF, "utf-16"),
+        (HEADER, ELF, "utf-16-be"),
+        (HEADER, ELF, "utf-8-sig"),
+    ],
+)
+def test_dumps_of_odd_shapes(cli: Cli, tmp_path: Path, before: str, after: str, encoding: str) -> None:
+    file = tmp_path / "dump.txt"
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    file.write_bytes(mark + (before + COPY + after).encode(encoding))
+    outcome = cli("check", file)
+    assert outcome.code == 0, outcome.err
+    assert cli("run", file, *ARGUMENTS).code == 0
+    file.write_bytes(mark + (before + COPY.replace("ld.global", "ld.globl") + after).encode(encoding))
+    assert f"{file}:{before.count(chr(10)) + 15}:" in cli("check", file).out
+
+
+def test_dumps_that_hold_no_single_module_say_what_they_hold(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "dump.txt"
+    file.write_text(HEADER + COPY + HEADER + COPY.replace(".entry k", ".entry other"))
+    assert cli("check", file).err == (
+        f"error: {file}: this dump of cuobjdump has 2 PTX modules (sm_90a, sm_90a), whose first entries are k, other; "
+        "cuobjdump --extract-ptx all writes a file of each\n"
+    )
+    file.write_text("\n\tcode for sm_90\n\t\tFunction : k\n        /*0000*/  LDC R1, c[0x0][0x28] ;\n")
+    assert "this is a listing of SASS; cuobjdump --dump-ptx prints the PTX" in cli("check", file).err
+    file.write_text("cuobjdump info    : File 'a.out' does not contain device code\n")
+    assert "where it finds no PTX: File 'a.out' does not contain device code" in cli("check", file).err
+
+
 def test_dumps_of_several_modules_or_none(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "dump.txt"
     file.write_text(HEADER + COPY + HEADER + COPY.replace("sm_90a", "sm_80"))
