@@ -123,9 +123,7 @@ def _wait(child: subprocess.Popen[bytes], server: Server, options: Options, bega
         code = child.wait(timeout=left)
     except subprocess.TimeoutExpired:
         during = f" while {server.running} ran" if server.running else ""
-        end = time.monotonic() + _SETTLE
-        while server.running and time.monotonic() < end:
-            time.sleep(0.05)
+        server.settle(_SETTLE)
         results.say(f"the program did not end within {options.timeout:g} s (--timeout){during}; it was ended")
         return TIMED_OUT
     except KeyboardInterrupt:

@@ -97,11 +97,18 @@ class Server:
         request = self._running
         return short_name(self._functions[request.function].kernel.name) if request is not None else ""
 
+    def settle(self, seconds: float) -> bool:
+        """Wait until no call is being answered, and what it shows is printed; False after so many seconds."""
+        if self._lock.acquire(timeout=seconds):
+            self._lock.release()
+            return True
+        return False
+
     def write_trace(self) -> None:
         """Write the launches so far to the file of --trace; one that still runs is left out of it."""
         if self._trace is None or self.options.trace is None:
             return
-        if not self._lock.acquire(timeout=_TRACE_SECONDS):
+        if not self.settle(_TRACE_SECONDS):
             self.results.say(f"trace: {self.running} still ran, and nothing was written")
             return
         try:
@@ -109,8 +116,6 @@ class Server:
             self.results.say(f"trace: {self.options.trace}; open it in ui.perfetto.dev")
         except OSError as error:
             self.results.say(f"cannot write {self.options.trace}: {(error.strerror or str(error)).lower()}")
-        finally:
-            self._lock.release()
 
     # Connections.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,9 @@ from ptxgen.cli.common.formats import Formats, Output
 from ptxgen.cli.errors import InputError, choose
 
 if TYPE_CHECKING:
+    from ptxgen.device.accept import Accept
     from ptxgen.driver.results import Results
+    from ptxgen.reports import Report
 
 
 def register(app: typer.Typer) -> None:
@@ -84,8 +87,7 @@ def execute(
 
     The exit code is the program's if that is not 0, else 1 if there is a finding of severity error.
     """
-    from ptxgen.cli.launch.findings import program_results
-    from ptxgen.device.accept import read_accepts
+    # The program starts before the emulator is imported: nothing here may import it (tests/driver/test_start.py).
     from ptxgen.driver import Options, run
     from ptxgen.instr.model.targets import VERSIONS, parse_target, target_problem
 
@@ -113,7 +115,7 @@ def execute(
         timeout=timeout,
         json=json,
         trace=Path(trace) if trace is not None else None,
-        accept=read_accepts(accept) if accept is not None else (),
+        accept=_accepted(accept),
         fail_on=choose("--fail-on", fail_on, ("error", "advice", "never")),
         kernels=_pattern(kernel),
         launches=_range(launches),
@@ -122,10 +124,24 @@ def execute(
     )
     results = run(command, options)
     assert results.exit_code is not None
-    written.write(text=lambda: None, data=results.to_json, report=lambda: program_results(results), indent=1)
+    written.write(text=lambda: None, data=results.to_json, report=lambda: _report(results), indent=1)
     if html is not None:
         _write_page(html, command, results)
     return results.exit_code
+
+
+def _accepted(path: Path | None) -> Sequence[Accept]:
+    if path is None:
+        return ()
+    from ptxgen.device.accept import read_accepts
+
+    return read_accepts(path)
+
+
+def _report(results: Results) -> Report:
+    from ptxgen.cli.launch.findings import program_results
+
+    return program_results(results)
 
 
 def _write_page(path: str, command: list[str], results: Results) -> None:

@@ -1,0 +1,32 @@
+"""How a program starts: before the emulator is imported, which takes as long as most programs do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_CODE = """
+import subprocess, sys
+
+class Popen(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        heavy = ["numpy", "ptxgen.emulator", "ptxgen.device", "ptxgen.reports.convert"]
+        print([name for name in heavy if name in sys.modules], flush=True)
+        super().__init__(*arguments, **options)
+
+subprocess.Popen = Popen
+from ptxgen.cli.main import execute
+sys.exit(execute(["exec", *sys.argv[1:], "true"]))
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--json", "-"], ["--format", "sarif"], ["--kernel", "x", "--timeout", "60"], ["--target", "sm_90a"]],
+)
+def test_the_program_starts_before_the_emulator_is_imported(options: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", _CODE, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "[]"
