@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -11,6 +12,7 @@ from ptxgen import syntax
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.instr.model.types import TYPES
 
+_WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 Space = Literal["global", "const", "shared", "local", "param", "code"]
 
 
@@ -72,6 +74,22 @@ def up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
+def _used(module: syntax.Module, functions: Sequence[syntax.Function]) -> Iterator[syntax.Statement]:
+    """The items of a module without the sized shared variables that only other functions than these name.
+
+    Like ptxas 13.5, which counts what a kernel and its functions use: `nvcc -rdc=true` puts the shared variables of all
+    kernels at the top of the module.
+    """
+    shared = [item for item in module.items if isinstance(item, syntax.Variable) and item.space.startswith("shared")]
+    others = any(each.body is not None and each not in functions for each in module.functions)
+    if not shared or not others:
+        yield from module.items
+        return
+    words = {word for function in functions for word in _WORD.findall(function.text)}
+    unused = {id(item) for item in shared if not any(not size or name in words for name, size, _ in named(item))}
+    yield from (item for item in module.items if id(item) not in unused)
+
+
 class Variables:
     """The shared variables of a launch and the stack frames of its functions, the entry first."""
 
@@ -85,7 +103,8 @@ class Variables:
         #: The shared variables with the bytes of their elements; one without a size is the dynamic shared memory.
         self.shared: list[tuple[str, Location, int]] = []
         dynamic: list[tuple[syntax.Variable, str]] = []
-        for item in (*module.items, *(each for function in functions for each in statements_of(function.body))):
+        own = (each for function in functions for each in statements_of(function.body))
+        for item in (*_used(module, functions), *own):
             if isinstance(item, syntax.Variable) and item.space.startswith("shared"):
                 dynamic.extend((item, name) for name in self._share(item))
         #: Whether the module declares dynamic shared memory.
