@@ -80,3 +80,31 @@ def test_other_stacks(capfd: pytest.CaptureFixture[str], name: str) -> None:
     assert (ran.code, ran.codes()) == (0, []), ran.said
     assert "PASS" in ran.output
     assert ran.launches
+
+
+_AFTER_A_FAULT = r"""
+import ctypes, torch
+driver = ctypes.CDLL("libcuda.so.1")
+first = torch.ones(4, device="cuda")
+ptx = b'''.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry bad() { .reg .b64 %a; mov.u64 %a, 0x10000f000000; st.global.u32 [%a], 1; ret; }
+'''
+module, function = ctypes.c_void_p(), ctypes.c_void_p()
+assert driver.cuModuleLoadData(ctypes.byref(module), ptx) == 0
+assert driver.cuModuleGetFunction(ctypes.byref(function), module, b"bad") == 0
+driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+for make in (lambda: torch.empty(100, device="cuda"), torch.cuda.synchronize):
+    try:
+        make()
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+def test_torch_after_a_fault(capfd: pytest.CaptureFixture[str]) -> None:
+    program("torch_triton.py", "torch")
+    ran = execute(capfd, [sys.executable, "-c", _AFTER_A_FAULT])
+    assert ran.output.splitlines() == ["CUDA error: an illegal memory access was encountered"] * 2, ran.said
+    assert ran.codes() == ["out-of-bounds"]

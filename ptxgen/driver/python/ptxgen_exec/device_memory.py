@@ -6,6 +6,7 @@ import functools
 _driver = ctypes.CDLL(None)
 _driver.cuMemAlloc_v2.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t]
 _driver.cuMemFree_v2.argtypes = [ctypes.c_uint64]
+_OUT_OF_MEMORY = 2
 _BASE, _BYTES = 0x1000_0000_0000, 1 << 44
 
 
@@ -25,9 +26,14 @@ def synchronize():
     """Wait for the device. Raises RuntimeError after a fault of a kernel."""
     error = _driver.cuCtxSynchronize()
     if error:
-        name = ctypes.c_char_p()
-        _driver.cuGetErrorString(error, ctypes.byref(name))
-        raise RuntimeError(f"CUDA error: {(name.value or b'').decode()}")
+        raise _failure(error)
+
+
+def _failure(error):
+    """An error of the driver, in PyTorch's words."""
+    name = ctypes.c_char_p()
+    _driver.cuGetErrorString(error, ctypes.byref(name))
+    return RuntimeError(f"CUDA error: {(name.value or b'').decode()}")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -41,11 +47,13 @@ def _buffer_type(size):
 
 
 def allocate(size):
-    """A buffer of device memory. Raises MemoryError."""
+    """A buffer of device memory. Raises MemoryError, and RuntimeError after a fault of a kernel."""
     address = ctypes.c_void_p()
     error = _driver.cuMemAlloc_v2(ctypes.byref(address), max(size, 1))
+    if error == _OUT_OF_MEMORY:
+        raise MemoryError(f"CUDA error: no {size} bytes of device memory")
     if error:
-        raise MemoryError(f"CUDA error {error}: no {size} bytes of device memory")
+        raise _failure(error)
     return _buffer_type(max(size, 1)).from_address(address.value)
 
 
