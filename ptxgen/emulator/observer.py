@@ -304,10 +304,11 @@ class Observer:
     def block_stored(self, warp: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
         """st.bulk: a thread has stored `size` bytes, a multiple of 8, from an offset of a CTA's shared memory on."""
 
-    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
-        """tensormap.replace: a thread is about to change a map at an offset of a CTA's shared memory, or without a slot
-        at an address in global memory.
-        """
+    def tensormap_changes(self, warp: int, address: int, statement: Instruction) -> None:
+        """tensormap.replace: a thread is about to change a map at an address in global memory."""
+
+    def shared_tensormaps_change(self, maps: Sequence[tuple[int, int, int, int]], statement: Instruction) -> None:
+        """tensormap.replace: threads are about to change maps in shared memory: (warp, lane, CTA slot, offset) each."""
 
     def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
         """tensormap.cp_fenceproxy: a warp copies a map from shared memory to an address in global memory, and releases

@@ -79,7 +79,7 @@ class _Text:
     @property
     def unknown(self) -> dict[int, int]:
         """The lines of weak loads of which the text does not show it: `HIDDEN` or `CALLED`."""
-        return self._analysis[1]
+        return self._analysis[1] if self._hides else {}
 
     def changes_once(self, load: int) -> frozenset[int]:
         """The lines of the atom.cas that may change the words that loads of a line read, if each changes once."""
@@ -103,6 +103,12 @@ class _Text:
     @cached_property
     def _loads(self) -> RecheckedLoads:
         return RecheckedLoads(self._program)
+
+    @cached_property
+    def _hides(self) -> bool:
+        """Whether the program has calls or local memory, without which the text shows everything."""
+        opcodes = (operation.statement.opcode for operation in self._program.operations)
+        return any(opcode.startswith("call") or ".local" in opcode for opcode in opcodes)
 
     @cached_property
     def _analysis(self) -> tuple[dict[int, int], dict[int, int]]:

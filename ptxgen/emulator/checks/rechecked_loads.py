@@ -69,8 +69,10 @@ class RecheckedLoads:
 
     def atomic_after(self, load: Operation, rank: int, index: int) -> int:
         """The line of the atomic operation that alone uses what is loaded, or `ELSEWHERE`, `HIDDEN` or `CALLED`."""
+        if is_strong(load) or load.statement.opcode.startswith(("ld.param", "ld.local")):
+            return ELSEWHERE
         address = self.place(load)
-        if address is None or is_strong(load) or load.statement.opcode.startswith(("ld.param", "ld.local")):
+        if address is None:
             return ELSEWHERE
         line, doubt, steps = ELSEWHERE, 0, _STEPS
         todo = [_Path(rank, index + 1, load.writes)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.native import shared as native
+from ptxgen.emulator.native.library import chosen
+
 #: The bytes of a granule.
 GRANULE = 16
 _SHIFT = 4
@@ -44,6 +47,24 @@ def by_granule(
     (first,) = starts(keys).nonzero()
     masks = np.bitwise_or.reduceat(bits, first)
     return owners[first], granules[first], masks, masks if new is None else np.bitwise_or.reduceat(changed, first)
+
+
+def by_warp(
+    offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, size: int, new: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]:
+    """The same of the lanes of `mask` of warps, all (warps, 32): the owners are the positions of the warps."""
+    library = chosen()
+    if library is not None:
+        rows = np.ascontiguousarray(offsets)
+        fresh = None if new is None else np.ascontiguousarray(new)
+        return native.granules(library, rows, None if mask is None else np.ascontiguousarray(mask), fresh, size)
+    flat, changed = offsets.reshape(-1), new.reshape(-1) if new is not None else None
+    if mask is None:
+        lanes = np.arange(offsets.size)
+    else:
+        (lanes,) = mask.reshape(-1).nonzero()
+        flat, changed = flat[lanes], changed[lanes] if changed is not None else None
+    return by_granule(lanes >> 5, flat, size, changed)
 
 
 def first_byte(mask: int | np.uint16) -> int:

@@ -57,6 +57,18 @@ class Library:
         self.shadow_put.argtypes = [pointer, pointer, pointer, count, count]
         self.shadow_keep = loaded.ptxgen_shadow_keep
         self.shadow_keep.argtypes = [pointer, pointer, pointer, pointer, count, count]
+        self.granules = loaded.ptxgen_granules
+        self.granules.restype = count
+        self.granules.argtypes = [pointer, pointer, pointer, count, count, *[pointer] * 4]
+        self.lane_loads = loaded.ptxgen_lane_loads
+        self.lane_loads.argtypes = [pointer, pointer, pointer, count, pointer]
+        self.lane_stores = loaded.ptxgen_lane_stores
+        self.lane_stores.argtypes = [*[pointer] * 4, count, count, pointer]
+        self.shared_ordered = loaded.ptxgen_shared_ordered
+        self.shared_ordered.argtypes = [*[pointer] * 5, ctypes.c_int32]
+        self.shared_keep = loaded.ptxgen_shared_keep
+        self.shared_keep.restype = None
+        self.shared_keep.argtypes = [pointer, pointer, pointer, ctypes.c_int32]
 
 
 class _Chosen:

@@ -54,15 +54,20 @@ def replace(op: _Replace, binder: Binder, statement: syntax.Instruction) -> Plai
     def run(g: Group) -> None:
         machine = g.machine
         machine.effects += 1
-        for warp, lane, (place, number) in each(g, address(g), value(g)):
+        lanes, shared = list(each(g, address(g), value(g))), list[tuple[int, int, int, int]]()
+        maps = list[NDArray[np.uint8]]()
+        for warp, lane, (place, _) in lanes:
             if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
                 slot, offset = machine.clusters.locate(warp, place, op.space)
                 machine.shared.require(offset, MAP_BYTES, MAP_ALIGNMENT, "tensormap.replace")
-                machine.events.tensormap_changes(warp, lane, slot, offset, statement)
-                data = machine.shared.data[slot, offset : offset + MAP_BYTES]
+                shared.append((warp, lane, slot, offset))
+                maps.append(machine.shared.data[slot, offset : offset + MAP_BYTES])
             else:
-                data = _global_bytes(machine, place, "tensormap.replace")
-                machine.events.tensormap_changes(warp, lane, None, place, statement)
+                maps.append(_global_bytes(machine, place, "tensormap.replace"))
+                machine.events.tensormap_changes(warp, place, statement)
+        if shared:
+            machine.events.shared_tensormaps_change(shared, statement)
+        for (warp, lane, (_, number)), data in zip(lanes, maps, strict=True):
             if op.field == "global_stride" and number % STRIDE_UNIT:
                 issuer = machine.findings.access("issuer", statement, warp, lanes=1 << lane)
                 machine.findings.report(

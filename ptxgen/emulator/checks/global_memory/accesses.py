@@ -112,9 +112,8 @@ class GlobalAccesses(Observer):
             offsets, lanes = np.where(whole, sources, 0), None if whole.all() else whole
             self.access(access.warps, offsets, lanes, access.size, access.statement, what="cp.async")
 
-    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
-        if slot is None:
-            self._write_map(warp, address, statement)
+    def tensormap_changes(self, warp: int, address: int, statement: Statement) -> None:
+        self._write_map(warp, address, statement)
 
     def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Statement) -> None:
         self._write_map(warp, address, statement)

@@ -78,9 +78,8 @@ class TensormapUses(Observer):
                 if use.work.warp == warp and np.count_nonzero(use.work.lanes & lanes):
                     yield use
 
-    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
-        if slot is None:
-            self._changed(warp, address, statement)
+    def tensormap_changes(self, warp: int, address: int, statement: Instruction) -> None:
+        self._changed(warp, address, statement)
 
     def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
         self._changed(warp, address, statement)

@@ -38,9 +38,8 @@ class Tensormaps(Observer):
         self._happens_before, self.findings = happens_before, findings
         self._maps: dict[int, _State] = {}
 
-    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
-        if slot is None:
-            self.written(address, statement, released=False)
+    def tensormap_changes(self, warp: int, address: int, statement: Statement) -> None:
+        self.written(address, statement, released=False)
 
     def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Statement) -> None:
         self.written(address, statement, released=True)

@@ -78,6 +78,8 @@ class Change:
     signals: bool = False
 
 
+_ALL = np.ones(32, np.bool_)
+_ALL.flags.writeable = False
 #: The bytes that vector accesses never tear.
 _WHOLE = 8
 
@@ -109,6 +111,8 @@ class StaleLoads(StrongLoads):
         self._fenced: dict[int, int] = {}
         #: What was published with the stale values that the present load returns, by warp and word.
         self.taken: dict[tuple[int, Word], Published] = {}
+        #: Of the present access: whether what a warp did in an interval precedes it, by (loading warp, warp, interval).
+        self._known: dict[tuple[int, int, int], bool] = {}
         #: The words of the last access of each poll.
         self._polls: dict[Statement, StrongWords] = {}
         #: How often loads of a line have found what was there before the store of another.
@@ -116,6 +120,7 @@ class StaleLoads(StrongLoads):
 
     def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> bool:
         self.taken.clear()
+        self._known.clear()
         if not self._changes:
             return False
         active, places, size, statement = access.active, access.places, access.size, access.statement
@@ -150,6 +155,7 @@ class StaleLoads(StrongLoads):
         self, access: MemoryAccess, found: NDArray[Any], again: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> NDArray[Any] | None:
         self.taken.clear()
+        self._known.clear()
         if not self._changes or not _same(again(found), found):
             return None
         words = StrongWords.of(access)
@@ -257,7 +263,7 @@ class StaleLoads(StrongLoads):
             if found is not None and made.turn is not None:
                 made.old = np.atleast_1d(found[made.turn]).view(np.uint8)
             before = self._changes.get(word)
-            if not np.array_equal(made.new, made.old) or made.signals:
+            if made.signals or not _same(made.new, made.old):
                 self._changes[word] = made
             elif before is not None:
                 for actor, clock in made.ordered.items():
@@ -299,33 +305,46 @@ class StaleLoads(StrongLoads):
         if statement.line in self.polled and not (torn or enough):
             return None
         new = data[offset : offset + len(change.new)]
-        if not np.array_equal(new, change.new):  # a weak access or a copy has changed it since
+        if not _same(new, change.new):  # a weak access or a copy has changed it since
             del self._changes[word]
             return None
         own = self._happens_before.actor(warp)
-        ordered = any(self._precedes(warp, other, clock) for other, clock in change.ordered.items() if other != own)
+        ordered = self._precedes_any(warp, own, change.ordered)
         change.ordered.setdefault(own, self._happens_before.clock(warp))  # at most once
         timeline = self._timeline
         may = timeline.schedule == "random" and not (torn and timeline.starves) and change.turn is None
         if ordered or (may and not enough and timeline.random.getrandbits(1)):
             return None
-        self._returned[statement.line, change.line] += not np.array_equal(change.old, change.new)
+        self._returned[statement.line, change.line] += not _same(change.old, change.new)
         if not torn and (lanes == alike).all():
             self.taken[warp, word] = change.published
         if enough:
             self._loops.passed(own, statement.line, change.writers, change.line)
         return change.old, lanes
 
+    def _precedes_any(self, warp: int, own: int, ordered: dict[int, int]) -> bool:
+        """Whether something that another warp did in an interval of `ordered` precedes what this one does now."""
+        known = self._known
+        for actor, clock in ordered.items():
+            if actor == own:
+                continue
+            found = known.get((warp, actor, clock))
+            if found is None:
+                found = known[warp, actor, clock] = self._precedes(warp, actor, clock)
+            if found:
+                return True
+        return False
+
     def _is_enough(self, change: Change, warp: int, lanes: NDArray[np.bool_], poll: Instruction) -> bool:
         """Whether the loop around a poll ends with the value before a change as well as with that after it."""
-        values = (change.old,) if np.array_equal(change.old, change.new) else (change.new, change.old)
+        values = (change.old,) if _same(change.old, change.new) else (change.new, change.old)
         return all(self._loops.ends(poll, warp, lanes, value) for value in values)
 
     def _behind(self, change: Change, warp: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which lanes of a warp may not have seen a change, as these are about to: (32)."""
         own = self._happens_before.actor(warp)
         if own not in change.ordered:
-            return np.ones(32, np.bool_)
+            return _ALL
         interval, exchanges, ordered = change.lanes.get(own, (-1, 0, lanes))
         if interval != self._lane_intervals[warp] or interval == self._fenced.get(warp):
             return np.zeros(32, np.bool_)

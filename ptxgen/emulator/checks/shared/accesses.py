@@ -32,6 +32,8 @@ from ptxgen.emulator.memory.granules import (
     starts,
 )
 from ptxgen.emulator.memory.shared_memory import GROUPS_BYTES
+from ptxgen.emulator.native.library import chosen
+from ptxgen.emulator.native.shared import Touched
 from ptxgen.emulator.observer import MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Statement
@@ -268,33 +270,52 @@ class SharedAccesses(Observer):
             slot, group.members[at], granules, racing, clocks, at
         ):
             return False
-        if self._races.copy_lines and np.count_nonzero(self.stores.latest[slots, group.members] == PENDING):
-            mine = slot, group.warp_ids[at], granules
-            if np.count_nonzero((self.stores.clock[mine] == PENDING) & ((self.stores.mask[mine] & masks) != 0)):
-                return False
-        own = slice(None) if order.size == 1 else group.own
-        observed = clocks if order.size == 1 else order.clocks[warps[:, None], own]
-        for kind in (self.stores, self.loads) if writes else (self.stores,):
-            latest = kind.latest[slots] if order.size == 1 else kind.latest[slots[:, None], own]
-            if np.count_nonzero((latest > observed) & group.others):
-                bits = masks if kind is self.stores and statement.line not in self._equal else racing
-                hit = (kind.clock[slot, :, granules] > observed[at]) & (
-                    (kind.mask[slot, :, granules] & bits[:, None]) != 0
-                )
-                hit[np.arange(len(at)), group.warp_ids[at]] = False
-                if np.count_nonzero(hit):
-                    return False
+        compared = masks if statement.line not in self._equal else racing
+        shape = order.warps, order.size, self.written.shape[1]
+        touched = Touched(np.ascontiguousarray(warps), slots, at, granules, masks, shape, order.clocks)
+        if not self._ordered(touched, group, compared, racing if writes else None):
+            return False
         if copies:
             self._races.copy_lines[statement.line] = "cp.async"
         order.statements[statement.line] = statement
         intervals = np.full(len(warps), PENDING) if copies else order.intervals(warps)
-        (self.stores if writes else self.loads).add_own(warps, slots, at, granules, masks, intervals, statement.line)
+        (self.stores if writes else self.loads).add_own(touched, intervals, statement.line)
         if writes:
             if fresh:
                 np.bitwise_or.at(written, place, masks)
             if self._asynchronous:
                 for table in (self.async_writer, self.core_reader, self.copy_reader):
                     table.reshape(-1)[place] = 0
+        return True
+
+    def _ordered(self, touched: Touched, group: _Group, compared: Masks, changed: Masks | None) -> bool:
+        """Whether accesses, as `accesses` takes them, are ordered after all weak stores of others to the bytes of
+        `compared`, and if `changed` is given after all weak loads of its bytes.
+        """
+        library = chosen()
+        if library is not None:
+            loads = self.loads.packed if changed is not None else None
+            return touched.ordered(library, self.stores.packed, compared, loads, changed, PENDING)
+        order, slots, warps = self._happens_before, group.slots, touched.warps
+        at, granules, masks = touched.at, touched.granules, touched.bytes
+        slot = slots[at]
+        if self._races.copy_lines and np.count_nonzero(self.stores.latest[slots, group.members] == PENDING):
+            mine = slot, group.warp_ids[at], granules
+            if np.count_nonzero((self.stores.clock[mine] == PENDING) & ((self.stores.mask[mine] & masks) != 0)):
+                return False
+        own = slice(None) if order.size == 1 else group.own
+        observed = order.clocks[warps] if order.size == 1 else order.clocks[warps[:, None], own]
+        for kind, bits in ((self.stores, compared), (self.loads, changed)):
+            if bits is None:
+                continue
+            latest = kind.latest[slots] if order.size == 1 else kind.latest[slots[:, None], own]
+            if np.count_nonzero((latest > observed) & group.others):
+                hit = (kind.clock[slot, :, granules] > observed[at]) & (
+                    (kind.mask[slot, :, granules] & bits[:, None]) != 0
+                )
+                hit[np.arange(len(at)), group.warp_ids[at]] = False
+                if np.count_nonzero(hit):
+                    return False
         return True
 
     def _group(self, warps: NDArray[np.int64]) -> _Group:

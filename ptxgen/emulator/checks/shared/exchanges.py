@@ -22,6 +22,11 @@ class Exchanges(Observer):
     def __init__(self) -> None:
         self._loaded: dict[int, list[NDArray[np.int64]]] = {}
 
+    @property
+    def any(self) -> bool:
+        """Whether loads of some warp are kept."""
+        return bool(self._loaded)
+
     def lanes_exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_]) -> None:
         for warp in warps[lanes.all(axis=1)].tolist():
             self._loaded[warp] = []

@@ -15,7 +15,7 @@ from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import MAP_BYTES
-from ptxgen.emulator.memory.granules import GRANULE, by_granule, granules_of, starts
+from ptxgen.emulator.memory.granules import GRANULE, by_granule, by_warp, granules_of, starts
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.syntax import Instruction
@@ -61,13 +61,28 @@ class SharedInstructions(Observer):
         granules, masks = granules_of(np.arange(start, start + size, _WORD), _WORD)
         self._shared.write(warp, granules, masks, statement, slot)
 
-    def tensormap_changes(self, warp: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
-        """A weak load and store of the whole map."""
-        if slot is not None:
-            granules, masks = _granules_of_map(address)
-            self._lanes.access_granules(warp, lane, slot, granules, statement, writes=True)
-            self._shared.read(warp, granules, masks, statement, slot)
-            self._shared.write(warp, granules, masks, statement, slot)
+    def shared_tensormaps_change(self, maps: Sequence[tuple[int, int, int, int]], statement: Instruction) -> None:
+        """Weak loads and stores of whole maps."""
+        for warp, lane, slot, offset in maps:
+            self._lanes.access_granules(warp, lane, slot, _granules_of_map(offset)[0], statement, writes=True)
+        if not self._maps_change_together(maps, statement):
+            for warp, _, slot, offset in maps:
+                granules, masks = _granules_of_map(offset)
+                self._shared.read(warp, granules, masks, statement, slot)
+                self._shared.write(warp, granules, masks, statement, slot)
+
+    def _maps_change_together(self, maps: Sequence[tuple[int, int, int, int]], statement: Instruction) -> bool:
+        """All at once, if each warp changes one in its own CTA's memory; False where something may be reported."""
+        warps = np.array([warp for warp, _, _, _ in maps])
+        per_cta = self._happens_before.warps
+        if np.count_nonzero(np.diff(warps) <= 0) or any(warp // per_cta != slot for warp, _, slot, _ in maps):
+            return False
+        each = [_granules_of_map(offset) for _, _, _, offset in maps]
+        granules, masks = (np.concatenate(parts) for parts in zip(*each, strict=True))
+        at = np.repeat(np.arange(len(warps)), len(each[0][0]))
+        return self._shared.accesses(warps, at, granules, masks, None, statement) and self._shared.accesses(
+            warps, at, granules, masks, masks, statement
+        )
 
     def work_awaited(self, warp: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
         if lanes.all() and any(work.what.startswith("wgmma") for work in works):
@@ -109,13 +124,7 @@ class SharedInstructions(Observer):
     def _together(self, access: MemoryAccess, inside: NDArray[np.int64], changing: Lanes | None) -> bool:
         """Weak accesses of all warps at once; False where something is found, which each warp reports for itself."""
         warps, mask, _, _, size, statement, _ = access
-        offsets, new = inside.reshape(-1), changing.reshape(-1) if changing is not None else None
-        if mask is None:
-            lanes = np.arange(inside.size)
-        else:
-            (lanes,) = mask.reshape(-1).nonzero()
-            offsets, new = offsets[lanes], new[lanes] if new is not None else None
-        at, granules, masks, changed = by_granule(lanes >> 5, offsets, size, new)
+        at, granules, masks, changed = by_warp(inside, mask, size, changing)
         return self._shared.accesses(warps, at, granules, masks, changed if changing is not None else None, statement)
 
     def strong(

@@ -35,6 +35,8 @@ from ptxgen.emulator.checks.registry import Check, races
 from ptxgen.emulator.checks.shared.exchanges import Exchanges
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.memory.granules import GRANULE
+from ptxgen.emulator.native.library import chosen, pointer_to
+from ptxgen.emulator.native.shared import Words
 from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.syntax import Instruction, Statement
 
@@ -75,6 +77,8 @@ class LaneAccesses(OrderListener):
         self._word, self._shift = 4, 2
         self._words = -(-bytes // GRANULE) * GRANULE // self._word
         self._writer, self._reader = (np.zeros(slots * self._words, np.int64) for _ in range(2))
+        #: Pointers to them.
+        self._tables = pointer_to(self._writer), pointer_to(self._reader)
         #: The number of each warp's interval, which no other warp ever has, and the last in which it accessed words.
         self.interval = np.arange(1, slots * warps + 1)
         self._stored, self._loaded = np.zeros(slots * warps, np.int64), np.zeros(slots * warps, np.int64)
@@ -128,6 +132,8 @@ class LaneAccesses(OrderListener):
         """Active lanes load `size` bytes at offsets `inside` of slots' memories; or store, and `changing` says which of
         them something new: all (warps, 32), but slots also (warps, 1).
         """
+        if self._by_machine_code(warps, slots, inside, active, size, statement, changing):
+            return
         (lanes,) = active.reshape(-1).nonzero()
         words = self._words_of(slots, inside, lanes, size)
         events = ((self.interval[warps] << _SHIFT)[lanes >> 5] | lanes & 31)[:, None]
@@ -135,6 +141,48 @@ class LaneAccesses(OrderListener):
             self._load(warps, words, events, statement, bits_of(active))
         else:
             self._store(warps, words, events, statement, changing.reshape(-1)[lanes], bits_of(active))
+
+    def _by_machine_code(
+        self,
+        warps: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        size: int,
+        statement: Instruction,
+        changing: NDArray[np.bool_] | None,
+    ) -> bool:
+        """The same by machine code; False where that cannot be, or something is to be reported."""
+        library = chosen()
+        if library is None or slots.shape[1] > 1 or self._releases.parts or self._returns.parts:
+            return False
+        if self.narrow.any(warps):
+            return False
+        if size < self._word:
+            self._divide(size)
+        mask = None if active.all() else np.ascontiguousarray(active)
+        intervals = self.interval[warps]
+        words = Words(
+            slots[:, 0] * self._words, intervals, np.ascontiguousarray(inside), mask, self._shift, size >> self._shift
+        )
+        stored = bool(np.count_nonzero(self._stored[warps] == intervals))
+        if changing is None:
+            together = ".sync" in statement.opcode  # ldmatrix returns when all lanes have loaded
+            if not words.load(library, self._tables[0], None if together else self._tables[1], stored=stored):
+                return False
+            if together:
+                return True
+            if self.exchanges.any:
+                self.exchanges.load(warps, self._words_of(slots, inside, active.reshape(-1).nonzero()[0], size))
+            self._loaded[warps] = intervals
+            self._accesses_of(warps, bits_of(active), self._loading, self._loaders)
+            return True
+        loaded = bool(np.count_nonzero(self._loaded[warps] == intervals))
+        new = np.ascontiguousarray(changing)
+        if not words.store(library, *self._tables, new, stored=stored, loaded=loaded):
+            return False
+        self._stores_of(warps, bits_of(active))
+        return True
 
     def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], lanes: NDArray[np.int64], size: int) -> None:
         """Strong stores by lanes (32 numbers to a warp): a later access to the words no longer conflicts with earlier
@@ -242,6 +290,7 @@ class LaneAccesses(OrderListener):
             after, kept = np.zeros(len(before) * parts, np.int64), np.flatnonzero(before)
             after[kept[:, None] * parts + np.arange(parts)] = before[kept, None]
             setattr(self, name, after)
+        self._tables = pointer_to(self._writer), pointer_to(self._reader)
         self._word, self._shift, self._words = size, size.bit_length() - 1, self._words * parts
 
     def _load(

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.memory.granules import ALL_BYTES, GRANULE, Masks, distinct, first_byte
+from ptxgen.emulator.native.library import chosen
+from ptxgen.emulator.native.shared import Touched, packed_accesses
 
 
 class _Table:
@@ -51,6 +53,8 @@ class ThreadAccesses:
         self.line = np.zeros(shape, np.int32)
         #: The last interval of each warp of the cluster in which it accessed anything of a slot.
         self.latest = np.zeros((slots, size * warps), np.int64)
+        #: The accesses of the CTAs' own warps, for machine code.
+        self.packed = packed_accesses(self.clock, self.mask, self.line, self.latest)
         #: Slots whose table includes the warps of peer CTAs, and True once any slot had one.
         self._apart, self._any_apart = np.zeros(slots, np.bool_), False
 
@@ -88,22 +92,19 @@ class ThreadAccesses:
         table.line[at, granules] = line
         table.latest[at] = max(table.latest[at], clock)
 
-    def add_own(
-        self,
-        warps: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        at: NDArray[np.int64],
-        granules: NDArray[np.int64],
-        masks: Masks,
-        clocks: NDArray[np.int64],
-        line: int,
-    ) -> None:
-        """As `add`, for warps in the memories of their own CTAs (`slots`), none of which is `apart`: `warps[at]`
-        accesses each of the granules, in its interval of `clocks`.
+    def add_own(self, touched: Touched, clocks: NDArray[np.int64], line: int) -> None:
+        """As `add`, for warps in the memories of their own CTAs, none of which is `apart`, in their intervals of
+        `clocks`.
         """
+        warps, slots = touched.warps, touched.slots
         if np.count_nonzero(self._used[slots]) < len(slots):
             for slot in distinct(slots).tolist():
                 self._reach(slot, slot % self._size * self._warps)
+        library = chosen()
+        if library is not None:
+            touched.keep(library, self.packed, np.ascontiguousarray(clocks), line)
+            return
+        at, granules, masks = touched.at, touched.granules, touched.bytes
         place, now = warps[at] * self._granules + granules, clocks[at]
         clock, mask = self.clock.reshape(-1), self.mask.reshape(-1)
         mask[place] = mask[place] * (clock[place] == now) | masks
