@@ -132,6 +132,10 @@ class Results:
         self.notes: list[str] = []
         #: Host races between copies and the program, which no launch takes part in.
         self.host_findings: list[Finding] = []
+        #: Launches of kernels whose module could not be loaded, by name.
+        self.not_loaded: Counter[str] = Counter()
+        #: True if NVIDIA's runtime in the program could not be replaced: what it launches is not seen here.
+        self.is_blind = False
         self.exit_code: int | None = None
         self._out = out if out is not None else sys.stderr
         self._seen: Counter[tuple[str, str, str]] = Counter()
@@ -235,6 +239,8 @@ class Results:
         """Whether the findings alone make the run fail."""
         if self.options.fail_on == "never":
             return False
+        if self.not_loaded or self.is_blind:
+            return True
         if self.options.fail_on == "advice":
             return bool(self.host_findings) or any(each.failed or each.findings for each in self.launches)
         return bool(self.host_findings) or any(each.failed for each in self.launches)
@@ -244,9 +250,11 @@ class Results:
         by_kernel: dict[str, list[Launched]] = {}
         for each in self.launches:
             by_kernel.setdefault(each.kernel, []).append(each)
-        if not by_kernel:
+        if not by_kernel and not self.not_loaded:
             yield "no kernel was launched"
             return
+        for kernel, count in self.not_loaded.items():
+            yield f"{short_name(kernel)}: {count} launch{'' if count == 1 else 'es'} refused, not run"
         for kernel, launches in by_kernel.items():
             codes = Counter((finding.severity, finding.code) for each in launches for finding in each.findings)
             counts = ", ".join(
@@ -305,6 +313,7 @@ class Results:
             "schedule": self.options.schedule,
             "seed": self.options.seed,
             "notes": self.notes,
+            "not_loaded": dict(self.not_loaded),
             "findings": [each.to_json() for each in self.host_findings],
             "unused_accepts": [asdict(each) for each in self.unused_accepts],
             "launches": [each.to_json() for each in self.launches],

@@ -350,7 +350,10 @@ class Server:
             self.results.add_host_race(*host_race(rest, self.memory, self.results.launches))
         elif word == "ptx-folder":
             self.folders += {Path(rest)}.difference(self.folders)
+        elif word == "no-kernel":
+            self.results.not_loaded[rest] += 1
         elif word == "unpatched-runtime":
+            self.results.is_blind = True
             self.results.note(
                 f"{Path(rest).name} has a copy of NVIDIA's runtime without symbols, which cannot be replaced; link it "
                 "with -cudart shared, or without -s and strip"

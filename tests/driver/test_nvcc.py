@@ -117,6 +117,25 @@ def test_machine_code_alone_is_refused(capfd: pytest.CaptureFixture[str], tmp_pa
     assert "-gencode arch=compute_XX,code=compute_XX" in ran.said
 
 
+CARELESS = SOURCES / "careless.cu"
+
+
+def test_a_program_that_ignores_that_nothing_ran_fails(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = compile_cuda(CARELESS, tmp_path / "careless", "-gencode", "arch=compute_90a,code=sm_90a")
+    ran = execute(capfd, [program])
+    assert (ran.code, ran.output, ran.launches) == (1, "PASS\n", [])
+    assert "machine code and no PTX" in ran.said
+    assert "increase: 2 launches refused, not run" in ran.said
+    assert execute(capfd, [program], fail_on="never").code == 0
+
+
+def test_a_stripped_runtime_fails(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = compile_cuda(CARELESS, tmp_path / "careless", "-arch=sm_90a", "-Xlinker", "-s")
+    ran = execute(capfd, [program])
+    assert (ran.code, ran.output, ran.launches) == (1, "PASS\n", [])
+    assert "careless has a copy of NVIDIA's runtime without symbols, which cannot be replaced" in ran.said
+
+
 def test_checks_of_chosen_kernels_and_launches(capfd: pytest.CaptureFixture[str], program: Path) -> None:
     import re
 

@@ -230,12 +230,22 @@ API Result __cudaPopCallConfiguration(struct Extent3 *grid, struct Extent3 *bloc
     return SUCCESS;
 }
 
+/* The function of a kernel that is to be launched. Programs may ignore the error: a kernel that cannot run is noted. */
+static Result launched_kernel(const void *host, struct Function **function) {
+    Result result = start_runtime();
+    if (result)
+        return result;
+    result = kernel_of(host, function);
+    const struct Symbol *symbol = result ? symbol_of(host) : NULL;
+    if (symbol)
+        note("no-kernel %s", symbol->name);
+    return result;
+}
+
 static Result launch(const void *host, struct Extent3 grid, struct Extent3 block, void **parameters,
                      size_t shared_bytes, struct Stream *stream, bool cooperative) {
-    Result result = start_runtime();
     struct Function *function;
-    if (!result)
-        result = kernel_of(host, &function);
+    Result result = launched_kernel(host, &function);
     if (result)
         return result;
     struct LaunchAttribute attribute = {.id = 2, .value.flag = cooperative};
@@ -286,10 +296,8 @@ static struct DriverLaunch driver_launch(const struct RuntimeLaunch *asked) {
 }
 
 API Result cudaLaunchKernelExC(const struct RuntimeLaunch *asked, const void *host, void **parameters) {
-    Result result = start_runtime();
     struct Function *function;
-    if (!result)
-        result = kernel_of(host, &function);
+    Result result = launched_kernel(host, &function);
     if (result)
         return runtime_result(result);
     struct DriverLaunch launch = driver_launch(asked);
