@@ -9,11 +9,17 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Collect nothing inside, unless the caller has switched that off already."""
+    """Collect nothing inside, unless the caller has switched that off already.
+
+    What was made is of the oldest generation then: the next collection of the youngest does not look through it.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collects:
+            if not gc.get_freeze_count():  # else the caller keeps objects frozen
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -338,7 +338,7 @@ class SharedAccesses(Observer):
         operations, observed = self._happens_before.operations, self._happens_before.observed
         for asked in distinct(numbers * len(warps) + at).tolist():
             number, position = divmod(asked, len(warps))
-            if number in operations and number not in observed[warps[position]].operations:
+            if number in operations and number not in observed[int(warps[position])].operations:
                 return False
         return True
 
