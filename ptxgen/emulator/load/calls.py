@@ -21,8 +21,7 @@ from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.load.variables import Location, statements_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
-from ptxgen.instr import control
-from ptxgen.instr.model.recognize import traits_of
+from ptxgen.instr import control, move
 from ptxgen.instr.model.types import TYPES, Type
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Bytes of stack that a call takes at least.
 _LEAST_FRAME = 256
+#: The opcode of instructions that take the address of a function.
+_MOVE = move.mov.form.opcode
 
 
 class Passed(NamedTuple):
@@ -96,8 +97,7 @@ def mentioned(function: syntax.Function) -> Iterator[str]:
     """Names in calls, moves and lists of call targets: those of functions are among them."""
     for statement in statements_of(function.body):
         if isinstance(statement, syntax.Instruction):
-            traits = traits_of(statement.opcode)
-            if traits is not None and (traits.control == "call" or traits.move):
+            if statement.is_call or statement.opcode.partition(".")[0] == _MOVE:
                 yield from (operand.text for operand in statement.operands if isinstance(operand, syntax.Name))
         elif isinstance(statement, syntax.Directive) and statement.name == "calltargets":
             yield from statement.arguments

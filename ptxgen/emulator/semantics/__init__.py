@@ -46,6 +46,9 @@ LEFT_OUT = {
 
 Kind = Literal["plain", "blocking", "terminator"]
 
+#: The modules of semantics that do not have the name of the declaration's family.
+_ELSEWHERE = {"barrier.bar_warp_sync": "warp", "mbarrier.cp_async_arrive": "async_copy"}
+
 #: The modules that give semantics.
 MODULES = tuple(family for family in FAMILIES if family not in LEFT_OUT)
 
@@ -79,15 +82,25 @@ def semantics(*forms: type[Instruction], kind: Kind = "plain", leaves: bool = Fa
 def load_all() -> None:
     """Import every module of semantics; a family that has none yet is left out."""
     for module in MODULES:
-        name = f"{__name__}.{module}"
-        if importlib.util.find_spec(name) is not None:
-            importlib.import_module(name)
+        _load(module)
+
+
+@functools.cache
+def _load(module: str) -> None:
+    name = f"{__name__}.{module}"
+    if importlib.util.find_spec(name) is not None:
+        importlib.import_module(name)
 
 
 def find(form: type[Instruction]) -> Semantics | None:
-    """The semantics of a declaration, None if it has none yet."""
-    load_all()
-    return _SEMANTICS.get(form)
+    """The semantics of a declaration, None if it has none yet. Of modules only its own is imported."""
+    found = _SEMANTICS.get(form)
+    if found is None:
+        module = _ELSEWHERE.get(form.form.key) or form.__module__.removeprefix("ptxgen.instr.").partition(".")[0]
+        if module in MODULES:
+            _load(module)
+            found = _SEMANTICS.get(form)
+    return found
 
 
 def reason(key: str) -> str | None:

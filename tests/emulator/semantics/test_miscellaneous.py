@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ptxgen import Kernel
+from ptxgen.emulator import semantics
 from ptxgen.emulator.state.register_pool import initial_count
 from tests.support.harness import codes, launch, poisoned
 
@@ -204,3 +205,12 @@ def test_a_refusal_that_nobody_looks_at() -> None:
 def test_a_request_after_a_refusal() -> None:
     report, _ = persistent(1, check="@!%p bra again;", max_steps=2000, device=None)
     assert "cancel-after-refusal" in codes(report), report.summary()
+
+
+def test_semantics_are_in_the_module_of_their_family() -> None:
+    """`find` imports that module alone."""
+    semantics.load_all()
+    for form, found in semantics._SEMANTICS.items():
+        family = form.__module__.removeprefix("ptxgen.instr.").partition(".")[0]
+        module = found.bind.__module__.removeprefix("ptxgen.emulator.semantics.").partition(".")[0]
+        assert module == semantics._ELSEWHERE.get(form.form.key, family), form.form.key
