@@ -65,6 +65,27 @@ class ParameterInfo:
         return f".{self.type} {name}[{self.size // type_size(self.type, self.name)}]"
 
 
+class AnalyzedModule:
+    """What is known of a module's text, found when it is first asked for."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """What its statements are."""
+        from ptxgen.instr.model.analyze import Analysis
+
+        return Analysis(self.module)
+
+    @cached_property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What `ptxgen.check` says of it, for its own target."""
+        from ptxgen.instr.model.check import check
+
+        return check(self.module, analysis=self.analysis)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One entry of a PTX module, ready to be launched on any device."""
@@ -156,23 +177,33 @@ class Kernel:
             raise KernelError(f"{path}: {error}") from None
         return cls.from_ptx(text, entry, regions=regions)
 
+    @staticmethod
+    def of_module(text: str, module: Module) -> dict[str, Kernel]:
+        """All entries of a parsed text by name; they share what is known of it."""
+        kernels, analyzed = dict[str, Kernel](), AnalyzedModule(module)
+        for each in module.entries:
+            kernel = kernels[each.name] = Kernel(text, module, each, each.name)
+            kernel.__dict__["analyzed"] = analyzed
+        return kernels
+
     def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[str, str]]:
         """Another process gets the text, and makes the rest again."""
         return partial(Kernel.from_ptx, regions=self.regions), (self.text, self.name)
 
     @cached_property
+    def analyzed(self) -> AnalyzedModule:
+        """What is known of the module's text: kernels of `of_module` share it."""
+        return AnalyzedModule(self.module)
+
+    @property
     def analysis(self) -> Analysis:
         """What the module's statements are: `ptxgen.check` and the emulator share it."""
-        from ptxgen.instr.model.analyze import Analysis
+        return self.analyzed.analysis
 
-        return Analysis(self.module)
-
-    @cached_property
+    @property
     def diagnostics(self) -> list[Diagnostic]:
         """What `ptxgen.check` says of the module, for its own target."""
-        from ptxgen.instr.model.check import check
-
-        return check(self.module, analysis=self.analysis)
+        return self.analyzed.diagnostics
 
     @cached_property
     def cache(self) -> dict[object, object]:

@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from ptxgen.toolchain import cache
+
 #: Sources, and where the wheel has the compiled files.
 NATIVE = Path(__file__).with_name("native")
 PREBUILT = Path(__file__).with_name("prebuilt")
@@ -28,16 +30,13 @@ class BuildError(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Where ptxgen keeps what can be made again."""
-    named = os.environ.get("PTXGEN_CACHE_DIR") or os.environ.get("PTXGEN_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        folder = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "ptxgen"
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except (OSError, RuntimeError):  # it cannot be made, or the user has no home
-        pass
+    """Where ptxgen keeps what can be made again: the user's cache, else a temporary folder."""
+    folder = cache.cache_folder()
+    with contextlib.suppress(OSError):  # it cannot be made
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return folder
     return _own_temporary_folder()
 
 

@@ -13,6 +13,7 @@ from ptxgen import syntax
 from ptxgen.device import Kernel
 from ptxgen.device.kernel import KernelError
 from ptxgen.driver import protocol
+from ptxgen.driver.kept import Kept
 from ptxgen.driver.protocol import RefusedError, Status
 from ptxgen.emulator.load.image import Image, Layout
 from ptxgen.emulator.load.program import Program
@@ -33,9 +34,11 @@ _PARSED = 64
 
 
 @lru_cache(maxsize=_PARSED)
-def _parsed(text: str) -> tuple[syntax.Module, dict[str, Kernel]]:
+def _parsed(text: str) -> tuple[syntax.Module, dict[str, Kernel], Kept | None]:
     module = syntax.parse(text)
-    return module, {each.name: Kernel(text, module, each, each.name) for each in module.entries}
+    kernels = Kernel.of_module(text, module)
+    any_kernel = next(iter(kernels.values()), None)
+    return module, kernels, Kept(text, any_kernel.analyzed) if any_kernel is not None else None
 
 
 @dataclass(eq=False)
@@ -46,6 +49,8 @@ class Loaded:
     kernels: dict[str, Kernel]
     module: syntax.Module
     memory: SharedMemory
+    #: What of the text stays on disk; None without kernels.
+    kept: Kept | None
     _image: Image | None = None
     #: Where constant variables lie in the heap, once the program has asked for one: (address, bytes).
     _constants: tuple[int, int] | None = None
@@ -54,10 +59,10 @@ class Loaded:
     def of(cls, number: int, text: str, memory: SharedMemory) -> Loaded:
         """A module with this PTX. Raises RefusedError."""
         try:
-            module, kernels = _parsed(text)
+            module, kernels, kept = _parsed(text)
         except syntax.PtxSyntaxError as error:
             raise RefusedError(Status.INVALID_PTX, f"the PTX of a module cannot be read: {error}") from None
-        return cls(number, kernels, module, memory)
+        return cls(number, kernels, module, memory, kept)
 
     @property
     def layout(self) -> Layout:

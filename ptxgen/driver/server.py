@@ -271,6 +271,8 @@ class Server:
             raise RefusedError(Status.INVALID_VALUE) from None
         finally:
             self._running = None
+        if function.loaded.kept is not None:
+            function.loaded.kept.save()
         self.results.add(request, name, report, process, line=function.loaded.place)
         status, printed = status_of(report), self.device.take_printed()
         self._repeats.end(report, printed)

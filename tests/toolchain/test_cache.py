@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from ptxgen.driver import build
 from ptxgen.gemm import find
 from ptxgen.gemm.cubins import cubin_of
 from ptxgen.toolchain import assemble, cache
@@ -67,3 +69,23 @@ def test_a_cubin_from_the_cache_needs_no_text(folder: Path, monkeypatch: pytest.
     with pytest.raises(AssertionError, match="assembled again"):
         cubin_of(find("hopper/wgmma").plan())
     assert cache.identity().split()[0].endswith("ptxas")
+
+
+def test_one_variable_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXGEN_CACHE", str(tmp_path / "one"))
+    monkeypatch.setenv("PTXGEN_CACHE_DIR", str(tmp_path / "other"))
+    assert cache_folder() == build.cache_folder() == tmp_path / "other"
+    monkeypatch.delenv("PTXGEN_CACHE_DIR")
+    assert cache_folder() == build.cache_folder() == tmp_path / "one"
+
+
+def test_a_kind_is_bounded(folder: Path) -> None:
+    for number in range(9):
+        cache.write("kind", str(number), bytes(1000), most=5000)
+        for each in (folder / "kind").iterdir():  # the clock of files is coarse
+            status = each.stat()
+            os.utime(each, ns=(0, status.st_mtime_ns - 10**9))
+    kept = [number for number in range(9) if cache.read("kind", str(number)) is not None]
+    assert kept[-1] == 8
+    assert kept == list(range(kept[0], 9))
+    assert 3 <= len(kept) <= 4

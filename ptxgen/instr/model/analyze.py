@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ptxgen import syntax
@@ -41,7 +41,18 @@ class Analysis:
         self.module = module
         self._scopes: dict[int, Scope] = {}
         self._instructions: dict[int, Instruction | Unrecognized] = {}
+        #: The declarations of statements by their `id`, as far as anybody has asked for them.
+        self._declarations: dict[int, Recognized] = {}
         self.signatures = Signatures()
+
+    @property
+    def declarations(self) -> Mapping[int, Recognized]:
+        """The declarations of statements by their `id`, as far as anybody has asked for them."""
+        return self._declarations
+
+    def recall(self, declarations: Mapping[int, Recognized]) -> None:
+        """Take over what an analysis of the same text has found."""
+        self._declarations.update(declarations)
 
     def instruction(self, statement: syntax.Instruction, scope: Scope) -> Instruction | Unrecognized:
         """The instruction that a statement is in its scope, or why it is none."""
@@ -51,6 +62,9 @@ class Analysis:
         return found
 
     def _recognized(self, statement: syntax.Instruction, scope: Scope) -> Instruction | Unrecognized:
+        found = self._declarations.get(id(statement))
+        if found is not None:
+            return found.of(statement)
         key = self.signatures.key(statement, scope)
         found = _RECOGNIZED.get(key) if key is not None else None
         if found is None:
@@ -62,6 +76,7 @@ class Analysis:
                 if len(_RECOGNIZED) > _MOST_REMEMBERED:
                     _RECOGNIZED.clear()
                 _RECOGNIZED[key] = made
+        self._declarations[id(statement)] = found
         return found.of(statement)
 
     def scope(self, of: syntax.Module | syntax.Function | syntax.Block) -> Scope:
