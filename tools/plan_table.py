@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxgen.cli.kernels.plan import HEAD, LEGEND, row
-from ptxgen.gemm.estimate import Estimate
-from ptxgen.gemm.planner import Planning, plan_gemm
+from ptxgen.gemm.prediction.estimate import Estimate
+from ptxgen.gemm.selection.planner import Planning, plan_gemm
 from ptxgen.timing import MACHINES
 
 PAGE = Path(__file__).parents[1] / "docs" / "plan.md"

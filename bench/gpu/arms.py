@@ -12,7 +12,7 @@ from bench.gpu.deepgemm import configuration
 from bench.gpu.suite import Row
 from ptxgen.gemm import GemmPlan, find, parse_options
 from ptxgen.gemm.block_scales import BLOCK, shape_a, shape_b
-from ptxgen.gemm.dispatch import Choice
+from ptxgen.gemm.selection.dispatch import Choice
 from ptxgen.toolchain import assemble
 
 #: Bytes that rotating buffers have together: twice the L2 of an H200.

@@ -13,9 +13,9 @@ from bench.gpu.arms import Spec
 from bench.gpu.records import Record
 from bench.gpu.suite import Row
 from ptxgen.gemm import GemmPlan, PlanError, best, find
-from ptxgen.gemm.dispatch import GEMV, Choice
-from ptxgen.gemm.epilogue import chunk_columns
-from ptxgen.gemm.planner import plan_gemm
+from ptxgen.gemm.concepts.epilogue import chunk_columns
+from ptxgen.gemm.selection.dispatch import GEMV, Choice
+from ptxgen.gemm.selection.planner import plan_gemm
 from ptxgen.timing import MACHINES
 
 #: The rung whose options span the space.

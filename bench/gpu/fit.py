@@ -26,8 +26,8 @@ from bench.gpu.arms import Spec
 from bench.gpu.held_out import part_of
 from bench.gpu.menu import RUNG, menu
 from bench.gpu.suite import Row
-from ptxgen.gemm.forecast import CARDS, Floats, Forest, Form, Task, columns, count
-from ptxgen.gemm.menu import FIELDS, FILE
+from ptxgen.gemm.selection.forecast import CARDS, Floats, Forest, Form, Task, columns, count
+from ptxgen.gemm.selection.menu import FIELDS, FILE
 
 #: Kernels within this of the fastest of some row are kept.
 _NEAR = 1.03

@@ -22,7 +22,7 @@ from bench.gpu.records import geometric_mean
 from bench.gpu.report import markdown
 from bench.gpu.suite import Row
 from ptxgen.gemm import best, find
-from ptxgen.gemm.dispatch import GEMV, tuning_table
+from ptxgen.gemm.selection.dispatch import GEMV, tuning_table
 from tools.measurements import replace_section
 
 ROOT = Path(__file__).parents[2]

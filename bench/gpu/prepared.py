@@ -7,8 +7,8 @@ from typing import Any
 from bench.gpu.arms import Buffers, Built
 from bench.gpu.cuda import Driver, Function, Parameters
 from bench.gpu.suite import Row
-from ptxgen.gemm.arguments import Packed
-from ptxgen.gemm.dispatch import Choice
+from ptxgen.gemm.selection.arguments import Packed
+from ptxgen.gemm.selection.dispatch import Choice
 
 
 class Loaded:

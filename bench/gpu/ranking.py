@@ -12,8 +12,8 @@ from bench.gpu.records import Record
 from bench.gpu.report import markdown
 from bench.gpu.suite import Row
 from ptxgen.gemm import PlanError, find
-from ptxgen.gemm.dispatch import GEMV, Choice, planned, rank
-from ptxgen.gemm.estimate import Estimate
+from ptxgen.gemm.prediction.estimate import Estimate
+from ptxgen.gemm.selection.dispatch import GEMV, Choice, planned, rank
 from ptxgen.timing import MACHINES
 
 

@@ -1,4 +1,4 @@
-"""The tuning table: a kernel for every row that was measured, as ptxgen.gemm.dispatch reads it.
+"""The tuning table: a kernel for every row that was measured, as ptxgen.gemm.selection.dispatch reads it.
 
 Of the kernels that are as fast as the fastest, within the noise, the one whose options most rows share: fewer kinds of
 kernels to load, and to judge. A row for dependent launches is there where they are faster.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.gpu.records import Record
-from ptxgen.gemm.dispatch import FOLDER, forecast, machine_of
+from ptxgen.gemm.selection.dispatch import FOLDER, forecast, machine_of
 
 _HEAD = """\
 # What was fastest on a GPU, by `make tune`: do not edit. A row is C = A·Bᵀ with A of M×K and B of N×K; microseconds of

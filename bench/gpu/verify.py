@@ -9,10 +9,10 @@ import numpy as np
 
 from ptxgen.device import Device, Kernel
 from ptxgen.emulator import Emulator
-from ptxgen.gemm.dispatch import GEMV, Choice, Tuned, tuning_table
 from ptxgen.gemm.job import run_gemm
 from ptxgen.gemm.problem import GemmProblem
-from ptxgen.gemm.reference import Reference
+from ptxgen.gemm.reference.plain import Reference
+from ptxgen.gemm.selection.dispatch import GEMV, Choice, Tuned, tuning_table
 from ptxgen.gemm.types import TYPES
 
 _SCHEDULES: tuple[Literal["eager", "late", "random"], ...] = ("eager", "late", "random")

@@ -13,13 +13,13 @@ from ptxgen.attention.config import AttentionConfig
 from ptxgen.attention.roles import AttentionRoles
 from ptxgen.attention.softmax import Softmax
 from ptxgen.attention.tensor_memory import TensorMemory
-from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
-from ptxgen.gemm.epilogue import Epilogue
-from ptxgen.gemm.operand import Fragments, Operand
-from ptxgen.gemm.pipeline import Pipeline
-from ptxgen.gemm.roles import Roles
-from ptxgen.gemm.shared_map import SharedMap, Wanted
-from ptxgen.gemm.tile_scheduler import TileScheduler
+from ptxgen.gemm.concepts.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.epilogue import Epilogue
+from ptxgen.gemm.concepts.operand import Fragments, Operand
+from ptxgen.gemm.concepts.pipeline import Pipeline
+from ptxgen.gemm.concepts.roles import Roles
+from ptxgen.gemm.concepts.shared_map import SharedMap, Wanted
+from ptxgen.gemm.concepts.tile_scheduler import TileScheduler
 from ptxgen.layouts.tmem import LANES
 from ptxgen.options import PlanError
 

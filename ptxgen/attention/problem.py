@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ptxgen.attention.plan import AttentionPlan
-from ptxgen.gemm.operand import Batches
+from ptxgen.gemm.concepts.operand import Batches
 from ptxgen.gemm.types import TYPES
 from ptxgen.options import PlanError
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxgen.attention.problem import AttentionProblem
-from ptxgen.gemm.comparison import half_ulp
+from ptxgen.gemm.reference.comparison import half_ulp
 from ptxgen.gemm.types import TYPES
 from ptxgen.job import Expected
 

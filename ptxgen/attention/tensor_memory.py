@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.gemm.accumulator import ColumnRegion
+from ptxgen.gemm.concepts.accumulator import ColumnRegion
 from ptxgen.layouts.tmem import COLUMNS
 from ptxgen.options import PlanError
 

@@ -4,20 +4,23 @@
 `ptxgen.gemm.job` runs a plan and compares. The concepts (`Operand`, `Pipeline`, `Accumulator`, `TileScheduler`,
 `Epilogue`) are values that blocks of templates spell in PTX: in the packaged kernels, and by `KernelBuilder.block` in
 builders.
+
+The rooms: `concepts` (of plans), `reference` (inputs, expected C, comparison), `prediction` (times), `selection` (which
+kernel for a problem); at the top stand config, plan, problem, job, ladder and the scales of operands.
 """
 
-from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.epilogue import Epilogue
+from ptxgen.gemm.concepts.operand import Operand
+from ptxgen.gemm.concepts.pipeline import Pipeline
+from ptxgen.gemm.concepts.shared_map import SharedMap, Wanted
+from ptxgen.gemm.concepts.tile_scheduler import TileScheduler
 from ptxgen.gemm.config import GemmConfig, parse_options
-from ptxgen.gemm.dispatch import best
-from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.ladder import KernelEntry, find, kernels
-from ptxgen.gemm.operand import Operand
-from ptxgen.gemm.pipeline import Pipeline
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
-from ptxgen.gemm.shared_map import SharedMap, Wanted
-from ptxgen.gemm.tile_scheduler import TileScheduler
+from ptxgen.gemm.selection.dispatch import best
 
 __all__ = [
     "Accumulator",

@@ -17,12 +17,12 @@ import numpy as np
 
 from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport
 from ptxgen.device.placed import Placed
-from ptxgen.gemm.comparison import BLOCK, POISON, Comparison, compare, line_list, merged
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
-from ptxgen.gemm.reference import Reference
-from ptxgen.gemm.scaled_reference import ScaledReference, reference_of
+from ptxgen.gemm.reference.comparison import BLOCK, POISON, Comparison, compare, line_list, merged
+from ptxgen.gemm.reference.plain import Reference
+from ptxgen.gemm.reference.scaled import ScaledReference, reference_of
 from ptxgen.gemm.scales import packed_bytes, unpack
 from ptxgen.gemm.types import TYPES
 from ptxgen.instr.model.recognize import traits_of

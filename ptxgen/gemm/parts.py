@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.block_scales import BLOCK, BlockScales
-from ptxgen.gemm.combination import LinearCombination
+from ptxgen.gemm.concepts.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.combination import LinearCombination
+from ptxgen.gemm.concepts.epilogue import Epilogue
+from ptxgen.gemm.concepts.operand import Load, Operand
+from ptxgen.gemm.concepts.pipeline import Pipeline
+from ptxgen.gemm.concepts.roles import Roles
+from ptxgen.gemm.concepts.scale_operand import ScaleOperand
+from ptxgen.gemm.concepts.shared_map import Wanted
+from ptxgen.gemm.concepts.tile_scheduler import TileScheduler
 from ptxgen.gemm.config import GemmConfig
-from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.operand import Load, Operand
-from ptxgen.gemm.pipeline import Pipeline
-from ptxgen.gemm.roles import Roles
-from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.gemm.scales import ScaledType
-from ptxgen.gemm.shared_map import Wanted
-from ptxgen.gemm.tile_scheduler import TileScheduler
 from ptxgen.gemm.types import QUANTIZED_OUTPUTS, TYPES
 from ptxgen.options import as_text
 

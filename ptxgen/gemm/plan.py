@@ -10,20 +10,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ptxgen.gemm import parts
-from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.block_scales import BlockScales
+from ptxgen.gemm.concepts.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.epilogue import Epilogue
+from ptxgen.gemm.concepts.operand import Operand
+from ptxgen.gemm.concepts.pipeline import Pipeline
+from ptxgen.gemm.concepts.reduction import ClusterReduction
+from ptxgen.gemm.concepts.roles import Roles
+from ptxgen.gemm.concepts.scale_operand import ScaleOperand
+from ptxgen.gemm.concepts.shared_map import SharedMap, Wanted
+from ptxgen.gemm.concepts.tile_scheduler import TileScheduler
+from ptxgen.gemm.concepts.workspace import Workspace
 from ptxgen.gemm.config import GemmConfig
-from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.operand import Operand
-from ptxgen.gemm.pipeline import Pipeline
-from ptxgen.gemm.reduction import ClusterReduction
-from ptxgen.gemm.roles import Roles
-from ptxgen.gemm.scale_operand import ScaleOperand
-from ptxgen.gemm.shared_map import SharedMap, Wanted
-from ptxgen.gemm.tile_scheduler import TileScheduler
 from ptxgen.gemm.types import TYPES
-from ptxgen.gemm.workspace import Workspace
 
 if TYPE_CHECKING:
     from ptxgen.builder import Template

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device import DeviceArray
 from ptxgen.dtypes import DTYPES, scalar_type
-from ptxgen.gemm.epilogue import SCALE_COLUMNS
+from ptxgen.gemm.concepts.epilogue import SCALE_COLUMNS
+from ptxgen.gemm.concepts.operand import Batches
+from ptxgen.gemm.concepts.scale_operand import ScaleOperand
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.operand import Batches
 from ptxgen.gemm.plan import GemmPlan
-from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.gemm.scales import ScaledType, require_packed
 from ptxgen.gemm.types import TYPES
 from ptxgen.layouts.scale_factors import BLOCK_ROWS

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxgen.device import DeviceArray
-from ptxgen.gemm.comparison import POISON, describe_pattern
+from ptxgen.gemm.reference.comparison import POISON, describe_pattern
 
 #: Relative and absolute tolerance by dtype, those of torch.testing.assert_close; other types must be equal.
 TOLERANCES: dict[str, tuple[float, float]] = {

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from ptxgen.device import Kernel
 from ptxgen.gemm import GemmPlan, PlanError, find
-from ptxgen.gemm.arguments import Packed
-from ptxgen.gemm.cubins import cubin_of
-from ptxgen.gemm.dispatch import Choice, best, machine_of
 from ptxgen.gemm.problem import GemmProblem
+from ptxgen.gemm.selection.arguments import Packed
+from ptxgen.gemm.selection.cubins import cubin_of
+from ptxgen.gemm.selection.dispatch import Choice, best, machine_of
 from ptxgen.gpu import Gpu
 from ptxgen.gpu.prepared import PreparedLaunch
 

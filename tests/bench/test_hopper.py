@@ -21,8 +21,8 @@ from bench.gpu.records import Record, from_json, geometric_mean, read_lines, to_
 from bench.gpu.report import floors, fp8, summary
 from bench.gpu.suite import Row, suite
 from bench.gpu.tuning import table
-from ptxgen.gemm.dispatch import Choice, tuning_table
-from ptxgen.gemm.estimate import Estimate
+from ptxgen.gemm.prediction.estimate import Estimate
+from ptxgen.gemm.selection.dispatch import Choice, tuning_table
 from ptxgen.timing import MACHINES
 from ptxgen.toolchain import assemble
 

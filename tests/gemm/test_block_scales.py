@@ -12,9 +12,9 @@ from ml_dtypes import float8_e4m3fn, float8_e5m2
 from ptxgen import Emulator, assemble, check
 from ptxgen.gemm import GemmPlan, PlanError, find
 from ptxgen.gemm.block_scales import dequantize, m_major, quantize_blocks, quantize_rows
-from ptxgen.gemm.dispatch import best
 from ptxgen.gemm.job import GemmJob, run_gemm
-from ptxgen.gemm.promoted_reference import PromotedReference
+from ptxgen.gemm.reference.promoted import PromotedReference
+from ptxgen.gemm.selection.dispatch import best
 
 NAME = "hopper/overlapped"
 SCALED: dict[str, Any] = {"dtype": "e4m3", "c_dtype": "bf16", "scales": "1d2d", "slots": 4, "chunk_buffers": 1}

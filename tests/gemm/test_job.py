@@ -12,8 +12,8 @@ import pytest
 from ptxgen.device import Finding, KernelError, LaunchReport, StaleValue
 from ptxgen.emulator import Emulator
 from ptxgen.gemm import PlanError, find
-from ptxgen.gemm.comparison import describe_pattern, half_ulp, line_list, number_list
 from ptxgen.gemm.job import C_ALIGNMENT, GemmJob, run_gemm
+from ptxgen.gemm.reference.comparison import describe_pattern, half_ulp, line_list, number_list
 from tests.support.fake_device import FakeDevice, deadlock
 
 KERNEL = find("blackwell/swizzled")

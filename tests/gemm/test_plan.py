@@ -14,9 +14,9 @@ from ptxgen import check
 from ptxgen.descriptors import TensorMap
 from ptxgen.emulator import Emulator
 from ptxgen.gemm import GemmConfig, GemmPlan, PlanError, SharedMap, find, kernels, parse_options
-from ptxgen.gemm.accumulator import Accumulator
-from ptxgen.gemm.operand import Operand
-from ptxgen.gemm.shared_map import Wanted
+from ptxgen.gemm.concepts.accumulator import Accumulator
+from ptxgen.gemm.concepts.operand import Operand
+from ptxgen.gemm.concepts.shared_map import Wanted
 from ptxgen.layouts.operands import operand_addresses
 from ptxgen.toolchain import assemble
 

@@ -12,7 +12,7 @@ import ptxgen
 from ptxgen import assemble, check, sass
 from ptxgen.gemm import PlanError, find, kernels
 from ptxgen.gemm.job import GemmJob, GemmResult
-from ptxgen.gemm.scaled_reference import ScaledReference
+from ptxgen.gemm.reference.scaled import ScaledReference
 from ptxgen.gemm.scales import dequantize, pack, packed_bytes, unpack, unpack_elements
 from ptxgen.sass.classes import class_of
 

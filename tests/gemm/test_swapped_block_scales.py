@@ -12,9 +12,9 @@ from ptxgen import Emulator, assemble, check
 from ptxgen.device import Kernel
 from ptxgen.gemm import GemmPlan, PlanError, find
 from ptxgen.gemm.block_scales import m_major, quantize_blocks, quantize_rows
-from ptxgen.gemm.dispatch import Choice, Tuned, best
 from ptxgen.gemm.job import GemmJob, run_gemm
-from ptxgen.gemm.promoted_reference import PromotedReference
+from ptxgen.gemm.reference.promoted import PromotedReference
+from ptxgen.gemm.selection.dispatch import Choice, Tuned, best
 
 NAME = "hopper/overlapped"
 SWAPPED: dict[str, Any] = {

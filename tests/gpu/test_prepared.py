@@ -6,7 +6,7 @@ import ctypes
 import random
 
 from ptxgen.gemm import find
-from ptxgen.gemm.dispatch import Choice
+from ptxgen.gemm.selection.dispatch import Choice
 from ptxgen.gpu.prepared import PreparedLaunch, _Config
 
 Seen = tuple[tuple[int, ...], tuple[int, ...], int, int | None, list[bytes]]

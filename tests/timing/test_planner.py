@@ -7,10 +7,17 @@ from dataclasses import replace
 import pytest
 
 from ptxgen.gemm import PlanError, find, kernels, parse_options
-from ptxgen.gemm.estimate import Estimate
-from ptxgen.gemm.planner import plan_gemm
-from ptxgen.gemm.tile_scheduler import TileScheduler
-from ptxgen.gemm.traffic import cluster_tiles, copies_in_l2, hbm_load_bytes, l2_load_bytes, least_load_bytes, tile_order
+from ptxgen.gemm.concepts.tile_scheduler import TileScheduler
+from ptxgen.gemm.prediction.estimate import Estimate
+from ptxgen.gemm.prediction.traffic import (
+    cluster_tiles,
+    copies_in_l2,
+    hbm_load_bytes,
+    l2_load_bytes,
+    least_load_bytes,
+    tile_order,
+)
+from ptxgen.gemm.selection.planner import plan_gemm
 from ptxgen.timing import MACHINES
 
 B200, H200 = MACHINES["b200"], MACHINES["h200"]

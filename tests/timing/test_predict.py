@@ -16,7 +16,7 @@ from ptxgen.descriptors import TensorMap
 from ptxgen.device import Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.gemm import find
-from ptxgen.gemm.timed import predict_gemm
+from ptxgen.gemm.prediction.timed import predict_gemm
 from ptxgen.timing import MACHINES, TimingError, predict
 from ptxgen.timing.engines import Share
 from ptxgen.timing.simulate import TimedEmulator

@@ -9,7 +9,7 @@ import pytest
 
 from ptxgen.driver import build
 from ptxgen.gemm import find
-from ptxgen.gemm.cubins import cubin_of
+from ptxgen.gemm.selection.cubins import cubin_of
 from ptxgen.toolchain import assemble, cache
 from ptxgen.toolchain.cache import cache_folder, stored
 
@@ -61,11 +61,11 @@ def test_a_cubin_from_the_cache_needs_no_text(folder: Path, monkeypatch: pytest.
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("assembled again")
 
-    monkeypatch.setattr("ptxgen.gemm.cubins.assemble", refuse)
+    monkeypatch.setattr("ptxgen.gemm.selection.cubins.assemble", refuse)
     assert cubin_of(find("hopper/wgmma").plan()) == first
     with pytest.raises(AssertionError, match="assembled again"):
         cubin_of(find("hopper/wgmma").plan(n_tile=64))
-    monkeypatch.setattr("ptxgen.gemm.cubins.identity", lambda _: "another ptxas")
+    monkeypatch.setattr("ptxgen.gemm.selection.cubins.identity", lambda _: "another ptxas")
     with pytest.raises(AssertionError, match="assembled again"):
         cubin_of(find("hopper/wgmma").plan())
     assert cache.identity().split()[0].endswith("ptxas")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ptxgen.gemm import PlanError, find, parse_options
-from ptxgen.gemm.dispatch import GEMV, Tuned, tuning_table
+from ptxgen.gemm.selection.dispatch import GEMV, Tuned, tuning_table
 from tools.mutants.rungs import RUNGS, Rung
 from tools.mutants.structure import structure
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.gpu.arms import Spec
-from ptxgen.gemm.timed import predict_gemm
+from ptxgen.gemm.prediction.timed import predict_gemm
 
 RECORD = Path(__file__).parents[2] / "data" / "h200-launches.json"
 

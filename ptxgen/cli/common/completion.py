@@ -66,7 +66,7 @@ def types(incomplete: str) -> list[str]:
 
 def planned_types(incomplete: str) -> list[str]:
     """Element types, and block-scaled formats, that begin so."""
-    from ptxgen.gemm.planner import FORMATS
+    from ptxgen.gemm.selection.planner import FORMATS
 
     return [*types(incomplete), *(each for each in FORMATS if each.startswith(incomplete))]
 

@@ -11,8 +11,8 @@ from ptxgen.cli.common import completion
 from ptxgen.cli.common.options import CDType, Settings, find_kernel, parse_settings
 
 if TYPE_CHECKING:
-    from ptxgen.gemm.estimate import Estimate
-    from ptxgen.gemm.planner import Planning
+    from ptxgen.gemm.prediction.estimate import Estimate
+    from ptxgen.gemm.selection.planner import Planning
 
 HEAD = ("tile", "cluster", "sched", "ring", "kB", "TMEM", "waves", "last", "useful", "L2", "HBM", "µs", "bound")
 LEGEND = (
@@ -68,7 +68,7 @@ def plan(
     Times are those of a simple model, for comparing configurations: see docs/plan.md.
     """
     from ptxgen.cli.errors import choose
-    from ptxgen.gemm.planner import FORMATS, RUNGS, plan_gemm
+    from ptxgen.gemm.selection.planner import FORMATS, RUNGS, plan_gemm
     from ptxgen.timing import MACHINES
 
     chosen = MACHINES[choose("--machine", machine, list(MACHINES))]
@@ -121,7 +121,7 @@ def _print_best(taken: Mapping[str, Any]) -> None:
 def _require_format(rung: str, name: str) -> None:
     """Raises InputError for a kernel whose operands are not of a block-scaled format."""
     from ptxgen.cli.errors import InputError
-    from ptxgen.gemm.planner import FORMATS
+    from ptxgen.gemm.selection.planner import FORMATS
 
     if find_kernel(rung).format != find_kernel(FORMATS[name]).format:
         raise InputError(f"--dtype {name} takes a kernel such as {FORMATS[name]}, not {rung}")

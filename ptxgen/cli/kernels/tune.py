@@ -14,7 +14,7 @@ from ptxgen.cli.errors import InputError
 from ptxgen.files import read_file
 
 if TYPE_CHECKING:
-    from ptxgen.gemm.tuning import Timed
+    from ptxgen.gemm.selection.tuning import Timed
 
 #: Kernels of a problem that are shown.
 _SHOWN = 5
@@ -54,9 +54,9 @@ def tune(
     import json
 
     from ptxgen.gemm import PlanError, best, parse_options
-    from ptxgen.gemm.dispatch import machine_of, user_path
-    from ptxgen.gemm.tuning import remember
-    from ptxgen.gemm.tuning import tune as measure
+    from ptxgen.gemm.selection.dispatch import machine_of, user_path
+    from ptxgen.gemm.selection.tuning import remember
+    from ptxgen.gemm.selection.tuning import tune as measure
     from ptxgen.gpu import Gpu, GpuNotFoundError
 
     problems = list(_problems(sizes or [], shapes))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.load.source_lines import SourceLines
     from ptxgen.emulator.observers import Breakpoint, LineCounts, Provenance, State, Trace
     from ptxgen.emulator.observers.recording import Recording
-    from ptxgen.gemm.shared_map import SharedMap
+    from ptxgen.gemm.concepts.shared_map import SharedMap
 
 _AT = re.compile(r"(?:line:)?(?:(?P<file>[^:#@]+):)?(\d+)(?:#(\d+))?(?:@(\d+))?$")
 _AT_FINDING = re.compile(r"finding(?::([\w-]+))?(?:#(\d+))?$")

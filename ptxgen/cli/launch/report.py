@@ -16,7 +16,7 @@ from rich.text import Text
 from ptxgen.cli.common.source import excerpt
 from ptxgen.cli.common.terminal import NARROW, grid
 from ptxgen.cli.toolchain.ptx import spills
-from ptxgen.gemm.accumulator import Accumulator
+from ptxgen.gemm.concepts.accumulator import Accumulator
 
 if TYPE_CHECKING:
     from ptxgen.cli.launch.schedules import Search

@@ -20,7 +20,7 @@ from ptxgen.cli.launch.words import LaunchOptions
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ptxgen.gemm.what_if import Study
+    from ptxgen.gemm.prediction.what_if import Study
     from ptxgen.timing import Machine, Prediction
 
 #: A shipped kernel with options of its own: NAME[option=value,...].
@@ -193,7 +193,7 @@ def _predict(
 
         return predict_attention(of_attention, _machine(machine, of_attention.plan.target), l2=l2, clock=clock)
     plan = make_plan(match[1], [*settings, *own], dtype, c_dtype, problem)
-    from ptxgen.gemm.timed import predict_gemm
+    from ptxgen.gemm.prediction.timed import predict_gemm
 
     return predict_gemm(plan, *problem, _machine(machine, plan.target), l2=l2, clock=clock)
 
@@ -213,8 +213,8 @@ def _study(
     """The changes that are asked for. Raises InputError, PlanError, TimingError."""
     from ptxgen.cli.common.files import is_file
     from ptxgen.cli.common.options import find_kernel, parse_settings
-    from ptxgen.gemm.timed import predict_gemm
-    from ptxgen.gemm.what_if import study
+    from ptxgen.gemm.prediction.timed import predict_gemm
+    from ptxgen.gemm.prediction.what_if import study
 
     match = _NAMED.match(word)
     if is_file(word) or match is None or "attention" in word:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from ptxgen.gemm import PlanError, best, dispatch
-from ptxgen.gemm.tuning import Timed, as_toml, candidates, remember, row_of
+from ptxgen.gemm import PlanError, best
+from ptxgen.gemm.selection import dispatch
+from ptxgen.gemm.selection.tuning import Timed, as_toml, candidates, remember, row_of
 
 
 @pytest.fixture

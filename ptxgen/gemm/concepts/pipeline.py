@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ptxgen.gemm.shared_map import SharedMap, Wanted
+from ptxgen.gemm.concepts.shared_map import SharedMap, Wanted
 
 BARRIER_BYTES = 8
 

@@ -12,7 +12,7 @@ import ptxgen
 from ptxgen import assemble, check
 from ptxgen.gemm import PlanError, find, kernels
 from ptxgen.gemm.job import GemmJob, run_gemm
-from ptxgen.gemm.reference import _STEEPEST, _activated
+from ptxgen.gemm.reference.plain import _STEEPEST, _activated
 
 FULL: dict[str, Any] = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu"}
 TAKES = [name for name, entry in kernels().items() if "source" in entry.options]
@@ -75,7 +75,7 @@ def test_with_all_options_the_ptx_is_small_and_clean(name: str) -> None:
 
 
 def test_a_source_is_not_read_where_beta_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ptxgen.gemm.reference import Reference
+    from ptxgen.gemm.reference.plain import Reference
 
     lines = Reference.lines
 

@@ -10,10 +10,10 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from ptxgen.gemm.accumulator import RegisterAccumulator
-from ptxgen.gemm.combination import LinearCombination
-from ptxgen.gemm.comparison import half_ulp
+from ptxgen.gemm.concepts.accumulator import RegisterAccumulator
+from ptxgen.gemm.concepts.combination import LinearCombination
 from ptxgen.gemm.problem import GemmProblem, Matrix
+from ptxgen.gemm.reference.comparison import half_ulp
 from ptxgen.gemm.types import TYPES
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

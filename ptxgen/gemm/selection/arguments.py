@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.gemm.dispatch import Choice
 from ptxgen.gemm.problem import GemmProblem
+from ptxgen.gemm.selection.dispatch import Choice
 
 #: Addresses that stand for those of A, B, C and the bias until a launch has them.
 _MARKS = tuple(number << 44 for number in range(1, 5))

@@ -1,4 +1,4 @@
-"""Which configuration of a shipped rung should a problem run with. The model is that of `ptxgen.gemm.estimate`."""
+"""Which configuration of a rung a problem should run with, by the model of `ptxgen.gemm.prediction.estimate`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from ptxgen.gemm.concepts.epilogue import chunk_columns
 from ptxgen.gemm.config import GemmConfig
-from ptxgen.gemm.epilogue import chunk_columns
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.ladder import KernelEntry, find
 from ptxgen.gemm.plan import GemmPlan
-from ptxgen.gemm.traffic import cluster_tiles
+from ptxgen.gemm.prediction.estimate import Estimate
+from ptxgen.gemm.prediction.traffic import cluster_tiles
 from ptxgen.gemm.types import TYPES
 from ptxgen.timing import Machine
 

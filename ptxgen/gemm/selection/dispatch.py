@@ -1,8 +1,8 @@
 """Which kernel a problem should run with: measured on the device, interpolated between such, or predicted.
 
 Measured choices are those of the user's own table (`ptxgen tune`), then those of ptxgen/gemm/tuned/MACHINE.toml, which
-`make tune` writes. Where neither has the shape, the forecast of the menu decides (ptxgen.gemm.menu), and where that has
-no such kernel, the planner.
+`make tune` writes. Where neither has the shape, the forecast of the menu decides (ptxgen.gemm.selection.menu), and
+where that has no such kernel, the planner.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, Literal, TypeVar
 from ptxgen.device import Device
 from ptxgen.gemm.config import parse_options
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.ladder import find
-from ptxgen.gemm.menu import RUNG, forecasts, product_of
 from ptxgen.gemm.plan import GemmPlan
-from ptxgen.gemm.planner import plan_gemm
+from ptxgen.gemm.prediction.estimate import Estimate
 from ptxgen.gemm.problem import GemmProblem
+from ptxgen.gemm.selection.menu import RUNG, forecasts, product_of
+from ptxgen.gemm.selection.planner import plan_gemm
 from ptxgen.gemm.types import ALIASES
 from ptxgen.timing import MACHINES, Machine
 from ptxgen.toolchain.cache import cache_folder
@@ -38,7 +38,7 @@ _WARPS = 132 * 24
 _FEW = 128
 #: Options that mean the same then; scales change places with their matrices.
 _KEPT = {"dtype", "c_dtype", "dependent", "promote", "scales"}
-FOLDER = Path(__file__).parent / "tuned"
+FOLDER = Path(__file__).parents[1] / "tuned"
 #: Kernels of the forecast that are tried for one that takes the options.
 _TRIED = 24
 Known = Literal["measured", "interpolated", "predicted"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor
+from ptxgen.gemm.concepts.operand import Fragments, Operand
+from ptxgen.gemm.concepts.scale_operand import ScaleOperand
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.operand import Fragments, Operand
-from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.layouts.tmem import COLUMNS, LANES
 
 #: A CTA's warps reach one quarter of the 128 TMEM lanes each (PTX ISA 9.7.16.2.1).

@@ -13,9 +13,9 @@ from ptxgen.device import DeviceArray, Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.gemm.block_scales import shape_a, shape_b
 from ptxgen.gemm.plan import GemmPlan
+from ptxgen.gemm.prediction.traffic import hbm_load_bytes, l2_load_bytes
 from ptxgen.gemm.problem import GemmProblem, Matrix
 from ptxgen.gemm.scales import packed_bytes
-from ptxgen.gemm.traffic import hbm_load_bytes, l2_load_bytes
 from ptxgen.gemm.types import TYPES
 from ptxgen.timing.machines import MACHINES, Machine
 from ptxgen.timing.prediction import Prediction, TimingError, grouped
@@ -102,7 +102,7 @@ def _groups(problem: GemmProblem) -> npt.NDArray[np.int32] | None:
 
 
 def _traffic(problem: GemmProblem, machine: Machine, l2: L2) -> Traffic | None:
-    """The part of the loads that comes from memory, from the order of the tiles (`ptxgen.gemm.traffic`).
+    """The part of the loads that comes from memory, from the order of the tiles (`ptxgen.gemm.prediction.traffic`).
 
     None where warps load to registers: several of a CTA load the same bytes, so that what they load must be counted.
     """

@@ -8,12 +8,12 @@ from math import gcd
 from typing import Any
 
 from ptxgen.descriptors.tensormap import TiledMap
-from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
-from ptxgen.gemm.combination import LinearCombination
+from ptxgen.gemm.concepts.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.combination import LinearCombination
+from ptxgen.gemm.concepts.operand import Batches, matrix_map
+from ptxgen.gemm.concepts.shared_map import Wanted
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.operand import Batches, matrix_map
 from ptxgen.gemm.scales import ScaledType
-from ptxgen.gemm.shared_map import Wanted
 from ptxgen.gemm.types import QUANTIZED_OUTPUTS, TYPES
 
 #: Columns of a block of a quantized C.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxgen.gemm import best, dispatch, find, parse_options
-from ptxgen.gemm.forecast import CARDS, Forest, Form, Task, columns, count, lines
-from ptxgen.gemm.menu import FIELDS, RUNG, forecasts, menu_of, product_of
+from ptxgen.gemm import best, find, parse_options
+from ptxgen.gemm.selection import dispatch
+from ptxgen.gemm.selection.forecast import CARDS, Forest, Form, Task, columns, count, lines
+from ptxgen.gemm.selection.menu import FIELDS, RUNG, forecasts, menu_of, product_of
 
 PRODUCTS = {"bf16": {"dtype": "bf16"}, "fast": {"dtype": "e4m3", "promote": False}, "promoted": {"dtype": "e4m3"}}
 

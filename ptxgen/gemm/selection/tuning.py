@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import DeviceArray
-from ptxgen.gemm.arguments import Packed
-from ptxgen.gemm.cubins import cubin_of
-from ptxgen.gemm.dispatch import (
+from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.ladder import find
+from ptxgen.gemm.selection.arguments import Packed
+from ptxgen.gemm.selection.cubins import cubin_of
+from ptxgen.gemm.selection.dispatch import (
     EMPTY,
     GEMV,
     Choice,
@@ -30,8 +32,6 @@ from ptxgen.gemm.dispatch import (
     read_table,
     user_path,
 )
-from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.ladder import find
 from ptxgen.gemm.types import TYPES
 from ptxgen.gpu import Gpu
 from ptxgen.gpu.timing import time_in_turns

@@ -7,10 +7,11 @@ import re
 import pytest
 
 from ptxgen.emulator import Emulator
-from ptxgen.gemm import PlanError, best, dispatch, find, kernels
-from ptxgen.gemm.dispatch import Table, Tuned, machine_of, tuning_table
-from ptxgen.gemm.menu import forecasts
-from ptxgen.gemm.planner import plan_gemm
+from ptxgen.gemm import PlanError, best, find, kernels
+from ptxgen.gemm.selection import dispatch
+from ptxgen.gemm.selection.dispatch import Table, Tuned, machine_of, tuning_table
+from ptxgen.gemm.selection.menu import forecasts
+from ptxgen.gemm.selection.planner import plan_gemm
 from ptxgen.timing import MACHINES
 
 RUNG = "hopper/overlapped"

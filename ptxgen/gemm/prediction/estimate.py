@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ptxgen.gemm.accumulator import RegisterAccumulator
+from ptxgen.gemm.concepts.accumulator import RegisterAccumulator
+from ptxgen.gemm.concepts.operand import MMA_ROW_BYTES, STAGE_ROW_BYTES
 from ptxgen.gemm.config import GemmConfig
-from ptxgen.gemm.operand import MMA_ROW_BYTES, STAGE_ROW_BYTES
 from ptxgen.gemm.plan import GemmPlan
-from ptxgen.gemm.traffic import cluster_tiles, copies_in_l2, hbm_load_bytes, l2_load_bytes, least_load_bytes
+from ptxgen.gemm.prediction.traffic import cluster_tiles, copies_in_l2, hbm_load_bytes, l2_load_bytes, least_load_bytes
 from ptxgen.gemm.types import TYPES
 from ptxgen.timing import Machine
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.gemm.accumulator import RegisterAccumulator
-from ptxgen.gemm.operand import STAGE_ROW_BYTES
+from ptxgen.gemm.concepts.accumulator import RegisterAccumulator
+from ptxgen.gemm.concepts.operand import STAGE_ROW_BYTES
 from ptxgen.gemm.plan import GemmPlan
 
 Floats = NDArray[np.float64]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.pipeline import Pipeline
+from ptxgen.gemm.concepts.roles import Roles
+from ptxgen.gemm.concepts.shared_map import Wanted
 from ptxgen.gemm.config import GemmConfig
-from ptxgen.gemm.pipeline import Pipeline
-from ptxgen.gemm.roles import Roles
-from ptxgen.gemm.shared_map import Wanted
 
 #: Additions of a warp that are written out.
 _WRITTEN_OUT = 128

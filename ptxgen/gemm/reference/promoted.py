@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ptxgen.emulator.arithmetic import single
 from ptxgen.emulator.arithmetic.tensor_sums import HOPPER_F8, fused
 from ptxgen.gemm.block_scales import BLOCK, shape_a, shape_b
-from ptxgen.gemm.reference import Reference
+from ptxgen.gemm.reference.plain import Reference
 from ptxgen.gemm.types import TYPES
 
 #: Exponents of random scales: sums of K blocks differ in size by far more than fp32 has bits.

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxgen.emulator.arithmetic.tensor_sums import fused, fused_groups
+from ptxgen.gemm.concepts.scale_operand import ScaleOperand
 from ptxgen.gemm.problem import GemmProblem, Matrix
-from ptxgen.gemm.promoted_reference import PromotedReference
-from ptxgen.gemm.reference import Reference
-from ptxgen.gemm.scale_operand import ScaleOperand
+from ptxgen.gemm.reference.plain import Reference
+from ptxgen.gemm.reference.promoted import PromotedReference
 from ptxgen.gemm.scales import pack, pack_elements, quantize, scale_values
 from ptxgen.gemm.types import TYPES
 

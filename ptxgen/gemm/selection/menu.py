@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ptxgen.gemm.forecast import CARDS, Floats, Forest, Form, Task, count
+from ptxgen.gemm.selection.forecast import CARDS, Floats, Forest, Form, Task, count
 from ptxgen.gemm.types import TYPES
 
-FILE = Path(__file__).parent / "tuned" / "forecast.npz"
+FILE = Path(__file__).parents[1] / "tuned" / "forecast.npz"
 RUNG = "hopper/overlapped"
 #: Options under which the kernels of the menu are as fast as measured, or nearly.
 OPTIONS = frozenset(

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.gemm.tile_scheduler import TileScheduler
+from ptxgen.gemm.concepts.tile_scheduler import TileScheduler
 
 
 def cluster_tiles(scheduler: TileScheduler, m: int, n: int) -> tuple[int, int]:

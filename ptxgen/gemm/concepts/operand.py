@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from ptxgen.descriptors import SmemDescriptor, TensorMap, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import TiledMap
+from ptxgen.gemm.concepts.shared_map import Wanted
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.shared_map import Wanted
 from ptxgen.gemm.types import TYPES, ElementType
 from ptxgen.layouts.swizzle import Swizzle, swizzle
 

@@ -12,7 +12,7 @@ from ptxgen.gemm.plan import GemmPlan
 from ptxgen.toolchain import assemble
 from ptxgen.toolchain.cache import identity, stored
 
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 #: What the text of a kernel depends on beside its config.
 _SOURCES = (KERNELS_FOLDER, _PACKAGE / "gemm", _PACKAGE / "builder", _PACKAGE / "descriptors", _PACKAGE / "instr")
 
