@@ -302,8 +302,11 @@ class Results:
             text = json.dumps(self.to_json(), indent=1)
             if str(self.options.json) == "-":
                 print(text)
-            else:
+                return
+            try:
                 self.options.json.write_text(text + "\n", encoding="utf-8")
+            except OSError as error:
+                self.say(f"cannot write {self.options.json}: {(error.strerror or str(error)).lower()}")
 
     def to_json(self) -> dict[str, Any]:
         """The run as JSON takes it."""

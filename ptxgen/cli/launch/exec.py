@@ -94,6 +94,8 @@ def execute(
     written = Output.of(formats)
     if html is not None:
         require_writable(html)
+    if json is not None and str(json) != "-":
+        require_writable(str(json))
     if trace is not None:
         from ptxgen.emulator.observers.trace import require_perfetto
 
