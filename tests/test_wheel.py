@@ -92,6 +92,16 @@ def run(command: list[str], folder: Path, *, isolated: bool = True) -> str:
     return done.stdout
 
 
+def test_the_build_needs_no_installed_package() -> None:
+    """pip builds a wheel where only hatchling is installed: what hatch_build.py loads must not import ptxgen."""
+    modules = re.findall(r'"(ptxgen/[^"]*build\.py)"', Path(ROOT, "hatch_build.py").read_text(encoding="utf-8"))
+    assert len(modules) == 2
+    for each in modules:
+        code = f"import runpy; runpy.run_path({str(ROOT / each)!r})"
+        done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_wheel_has_the_data(wheel: Path) -> None:
     names = set(ZipFile(wheel).namelist())
     assert {

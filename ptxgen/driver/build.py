@@ -11,8 +11,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ptxgen.toolchain import cache
-
 #: Sources, and where the wheel has the compiled files.
 NATIVE = Path(__file__).with_name("native")
 PREBUILT = Path(__file__).with_name("prebuilt")
@@ -31,6 +29,8 @@ class BuildError(RuntimeError):
 
 def cache_folder() -> Path:
     """Where ptxgen keeps what can be made again: the user's cache, else a temporary folder."""
+    from ptxgen.toolchain import cache  # not above: the wheel's build loads this module where ptxgen is not installed
+
     folder = cache.cache_folder()
     with contextlib.suppress(OSError):  # it cannot be made
         if folder is not None:
