@@ -22,7 +22,7 @@ from ptxgen.driver.footprint import PART_BYTES, Footprint
 from ptxgen.driver.host_races import host_race
 from ptxgen.driver.memory import SharedMemory
 from ptxgen.driver.modules import Function, Loaded
-from ptxgen.driver.names import short_name
+from ptxgen.driver.names import demangled, short_name
 from ptxgen.driver.options import Options
 from ptxgen.driver.protocol import Kind, LaunchRequest, Message, RefusedError, Status
 from ptxgen.driver.repeats import Repeats
@@ -289,7 +289,7 @@ class Server:
 
     def _is_checked(self, name: str) -> bool:
         chosen = self.options.kernels
-        if chosen is not None and not (chosen.search(name) or chosen.search(short_name(name))):
+        if chosen is not None and not any(map(chosen.search, (name, short_name(name), demangled(name)))):
             return False
         first, last = self.options.launches
         count = 1 + sum(each.kernel == name for each in self.results.launches)
