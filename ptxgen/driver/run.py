@@ -10,10 +10,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from ptxgen.driver import build
 from ptxgen.driver.options import Options
@@ -29,6 +30,54 @@ FOUND, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, INTERRUPTED = 1, 126, 127, 124, 130
 _GRACE, _LATE = 0.3, 2.0
 #: Seconds that a launch has after these to end by the same limit, so that its findings are reported.
 _SETTLE = 10.0
+
+
+class Ended(KeyboardInterrupt):
+    """A signal that ends the run has come: Ctrl-C, or that of `timeout`, of a runner, of a terminal that is closed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class _Signals:
+    """Signals raise Ended once they are released, so that nothing is left behind; until then they wait."""
+
+    def __init__(self) -> None:
+        self._waiting: int | None = None
+        self._released = False
+        self._watched: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Take the signals to which nobody else listens."""
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            handler = signal.getsignal(number)
+            if handler in (signal.SIG_DFL, signal.default_int_handler):
+                self._watched[number] = handler
+                signal.signal(number, self._came)
+        return self
+
+    def _came(self, number: int, frame: object) -> None:
+        if self._released:
+            raise Ended(number)
+        self._waiting = number
+
+    def release(self) -> None:
+        """From now on they raise. Raises Ended if one has come already."""
+        self._released = True
+        if self._waiting is not None:
+            raise Ended(self._waiting)
+
+    def hold(self) -> None:
+        """From now on they wait again: the run ends, and leaves nothing."""
+        self._released = False
+
+    def __exit__(self, *exception: object) -> None:
+        """Give them back."""
+        for number, handler in self._watched.items():
+            signal.signal(number, handler)
 
 
 class ProgramError(RuntimeError):
@@ -49,6 +98,7 @@ def run(command: Sequence[str], options: Options) -> Results:
         folder.mkdir(parents=True, exist_ok=True)
     base = None if _fits(tempfile.gettempdir()) else "/tmp"
     with (
+        _Signals() as signals,
         tempfile.TemporaryDirectory(prefix="ptxgen-exec-", dir=base) as temporary,
         socket.socket(socket.AF_UNIX) as listening,
     ):
@@ -72,7 +122,7 @@ def run(command: Sequence[str], options: Options) -> Results:
 
             results = Results(options)
             server = Server(options, listening, results, folders)
-            results.finish(_wait(child, server, options, began))
+            results.finish(_wait(child, server, options, began, signals))
             server.write_trace()
         finally:
             _end_processes(child, path)
@@ -112,7 +162,7 @@ def _joined(first: str, rest: str | None) -> str:
     return f"{first}:{rest}" if rest else first
 
 
-def _wait(child: subprocess.Popen[bytes], server: Server, options: Options, began: float) -> int:
+def _wait(child: subprocess.Popen[bytes], server: Server, options: Options, began: float, signals: _Signals) -> int:
     """The exit code of the whole: the program's if that is not 0, else 1 for findings."""
     results = server.results
     left = None
@@ -120,16 +170,21 @@ def _wait(child: subprocess.Popen[bytes], server: Server, options: Options, bega
         server.deadline = began + options.timeout
         left = max(server.deadline + _LATE - time.monotonic(), 0)
     try:
+        signals.release()
         code = child.wait(timeout=left)
     except subprocess.TimeoutExpired:
         during = f" while {server.running} ran" if server.running else ""
         server.settle(_SETTLE)
         results.say(f"the program did not end within {options.timeout:g} s (--timeout){during}; it was ended")
         return TIMED_OUT
-    except KeyboardInterrupt:
+    except Ended as ended:
+        signals.hold()
         during = f" while {server.running} ran" if server.running else ""
-        results.say(f"interrupted{during}")
-        return INTERRUPTED
+        if ended.number == signal.SIGINT:
+            results.say(f"interrupted{during}")
+            return INTERRUPTED
+        results.say(f"ended by {signal.Signals(ended.number).name}{during}")
+        return 128 + ended.number
     if code < 0:
         results.say(f"the program was ended by {signal.Signals(-code).name}")
         return 128 - code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -98,20 +99,37 @@ def test_the_time_limit_ends_the_children_too(capfd: pytest.CaptureFixture[str],
     assert not runs(int(ran.output))
 
 
-def test_ctrl_c_ends_all_and_leaves_no_files(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "wait", "sentence"),
+    [
+        (signal.SIGINT, 3.0, "interrupted"),
+        (signal.SIGINT, 0.0, "interrupted"),
+        (signal.SIGTERM, 3.0, "ended by SIGTERM"),
+        (signal.SIGTERM, 0.0, "ended by SIGTERM"),
+        (signal.SIGHUP, 1.0, "ended by SIGHUP"),
+    ],
+)
+def test_signals_end_all_and_leave_no_files(
+    program: Path, tmp_path: Path, number: signal.Signals, wait: float, sentence: str
+) -> None:
     report = tmp_path / "report.json"
     environment = {**os.environ, "TMPDIR": str(tmp_path / "t")}
     (tmp_path / "t").mkdir()
-    command = [sys.executable, "-m", "ptxgen", "exec", "--json", str(report), "--", str(program), "sleep"]
+    # A program that SIGTERM does not end, so that what ends it takes its time; a shell ignores SIGINT for what it runs
+    # in the background.
+    code = "import signal, sys; signal.signal(2, signal.default_int_handler); from ptxgen.cli.main import main; main()"
+    sleeping = f"trap '' TERM; exec {program} sleep"
+    command = [sys.executable, "-c", code, "exec", "--json", str(report), "--", "sh", "-c", sleeping]
     running = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert running.stdout is not None
     child = int(running.stdout.readline())
-    time.sleep(2.0)  # the emulator is imported meanwhile
-    os.killpg(running.pid, 2)
-    _, said = running.communicate(timeout=20)
-    assert running.returncode == 130, said
+    time.sleep(wait)  # the emulator is imported meanwhile
+    os.kill(running.pid, number)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 128 + number, said
+    assert said.splitlines()[0] == f"ptxgen exec: {sentence}"
     assert "Traceback" not in said
     assert not runs(child)
     assert os.listdir(tmp_path / "t") == []

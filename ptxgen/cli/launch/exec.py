@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ptxgen.cli.common import completion
+from ptxgen.cli.common import completion, interrupt
 from ptxgen.cli.common.files import require_writable, write_output
 from ptxgen.cli.common.formats import Formats, Output
 from ptxgen.cli.errors import InputError, choose
@@ -124,7 +124,8 @@ def execute(
         verbose=verbose,
         quiet=quiet,
     )
-    results = run(command, options)
+    with interrupt.finishes_itself():
+        results = run(command, options)
     assert results.exit_code is not None
     written.write(text=lambda: None, data=results.to_json, report=lambda: _report(results), indent=1)
     if html is not None:
