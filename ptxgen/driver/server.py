@@ -259,7 +259,7 @@ class Server:
             return self._launched(known)
         if self.deadline is not None:
             self.device.timeout = max(self.deadline - time.monotonic(), 0.1)
-        watching = Footprint(len(self.memory.data)) if request.flags & protocol.WANTS_ACCESSES else None
+        watching = Footprint(self.memory.extent) if request.flags & protocol.WANTS_ACCESSES else None
         try:
             traced = (self._trace,) if self._trace is not None and self.device.checks else ()
             report = self.device.run(function, request, [*traced, *(() if watching is None else (watching,))])

@@ -326,7 +326,7 @@ class Observer:
         """A warp's tensor copy, or its prefetch, reads a map among the kernel's parameters: these bytes."""
 
     def heap_grows(self, bytes: int) -> None:
-        """Global memory is so large from now on."""
+        """Arrays lie in so many bytes of global memory from now on (`GlobalMemory.extent`)."""
 
     # Asynchronous work.
 

@@ -85,7 +85,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     wait_clocks = WaitClocks(order, mbarriers, waits, machine.watched)
     tensormaps = Tensormaps(order, findings)
     transactions = Transactions(order, machine.mbarriers, findings)
-    events = GlobalEvents(order, lanes.interval, len(machine.memory.data), cas_loops, flags, raced, findings)
+    events = GlobalEvents(order, lanes.interval, machine.memory.extent, cas_loops, flags, raced, findings)
     grids = GridRaces(order, events, findings)
     accesses = GlobalAccesses(order, lanes, events, grids, lane_order, findings)
     copies = GlobalCopies(order, events, grids, machine.memory, findings)
@@ -136,7 +136,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         WarpgroupRegisters(machine.warps_per_cta, machine.present, findings),
     ]
     if machine.config.has_read_only_loads:
-        observers.append(ReadOnlyLoads(len(machine.memory.data), findings))
+        observers.append(ReadOnlyLoads(machine.memory.extent, findings))
     if advice is not None:
         observers += [Efficiency(machine.cta_slot, findings, advice), StoreExtents(findings)]
     return observers

@@ -40,6 +40,7 @@ _ALIGNMENT = 256
 _GAP = 4096
 #: The size of all memory is a multiple of so many bytes.
 _STEP = 1 << 16
+_PAGE = 4096
 _UNMAPPED, _WRITABLE = 0, 1
 #: An address so far from every array is none of an element.
 _FAR = 1 << 32
@@ -102,6 +103,11 @@ class GlobalMemory:
     def used(self) -> int:
         """Up to which offset there may be arrays."""
         return self._end
+
+    @property
+    def extent(self) -> int:
+        """Bytes of which checks keep tables: all arrays, in whole pages."""
+        return -(-self._end // _PAGE) * _PAGE
 
     def written(self) -> NDArray[np.uint8]:
         """All bytes up to there, as a view."""

@@ -107,7 +107,7 @@ def _allocate(lane: Lane, arguments: list[int]) -> int:
         address = machine.memory.allocate(arguments[0])
     except LaunchError:  # malloc returns a null pointer
         return 0
-    machine.events.heap_grows(len(machine.memory.data))
+    machine.events.heap_grows(machine.memory.extent)
     return address
 
 

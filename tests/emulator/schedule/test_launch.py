@@ -12,6 +12,7 @@ from ptxgen import Kernel
 from ptxgen.device import KernelArgumentError
 from ptxgen.emulator import Emulator, semantics
 from ptxgen.emulator.checks import cas_loops
+from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
 from ptxgen.emulator.engines.timeline import Timeline
@@ -356,3 +357,37 @@ def test_later_launches_analyze_and_translate_nothing(monkeypatch: pytest.Monkey
     array.write(np.zeros(32, np.uint32))
     again = emulator.launch(kernel, 1, 32, [array])
     assert (codes(again), again.instructions) == (codes(reports[0]), reports[0].instructions)
+
+
+def test_checks_keep_tables_of_arrays_only() -> None:
+    """Of the heap that is there, most belongs to no array yet; memory that a kernel allocates is followed too."""
+    text = module(
+        """.reg .b64 %at, %v; .reg .b32 %z;
+        ld.param.u64 %at, [x];
+        { .param .b64 size; .param .b64 result;
+          st.param.b64 [size], 1000000;
+          call.uni (result), malloc, (size);
+          ld.param.b64 %v, [result]; }
+        st.global.u64 [%at], %v;
+        st.global.u64 [%v+999992], %at;
+        ld.global.b32 %z, [%v+999992];
+        st.global.u32 [%at+8], %z;
+        ret;""",
+        ".param .u64 x",
+        items=".extern .func (.param .b64 result) malloc (.param .b64 size);",
+    )
+    seen = Machines()
+    emulator = Emulator(observers=[seen])
+    array = emulator.array(np.zeros(5, np.uint32))
+    report = emulator.launch(Kernel.from_ptx(text), 1, 1, [array])
+    assert codes(report) == []
+    assert array.numpy()[2] == array.address & 0xFFFFFFFF
+
+    plain = Emulator(observers=[seen])
+    plain.memory.data, plain.memory.kind = (np.zeros(1 << 24, np.uint8) for _ in range(2))
+    small = Kernel.from_ptx(
+        module(".reg .b64 %at; ld.param.u64 %at, [x]; st.global.u32 [%at], 0; ret;", ".param .u64 x")
+    )
+    assert codes(plain.launch(small, 1, 32, [plain.array(np.zeros(5, np.uint32))])) == []
+    accesses = seen.machines[-1].events.find(GlobalAccesses)
+    assert len(accesses._events.writer._halves) == plain.memory.extent // 2 == 6144
