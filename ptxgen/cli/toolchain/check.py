@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -204,7 +205,8 @@ def _several(paths: Sequence[str], options: _Options, output: Output) -> int:
 def _failure(error: Exception, path: str) -> Failure:
     from ptxgen.reports import Failure, Place
 
-    return Failure(str(error), Place(path))
+    found = re.match(r"(\d+): ", str(error).removeprefix(f"{path}:"))  # of a comment that accepts
+    return Failure(str(error), Place(path, int(found[1]) if found else None))
 
 
 def _unparsed(error: Exception) -> Any:

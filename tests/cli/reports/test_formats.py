@@ -51,6 +51,13 @@ def test_several_files_and_folders_have_one_exit_code(cli: Cli, project: Path) -
     assert cli("check", "empty").err == "error: empty has no .ptx files\n"
 
 
+def test_a_comment_that_accepts_nothing_known_is_named_by_its_line(cli: Cli, project: Path) -> None:
+    (project / "c.ptx").write_text(".version 8.0\n.target sm_90a\n// ptxgen: accept shred-race: a reason\n")
+    outcome = cli("check", "a.ptx", "c.ptx", "--format", "github")
+    assert outcome.code == 2
+    assert "::error file=c.ptx,line=3,title=unusable input::c.ptx:3: no check has the code 'shred-race'" in outcome.out
+
+
 def test_sarif_fits_the_schema_and_says_where_and_what_to_do(cli: Cli, project: Path) -> None:
     (project / "broken.ptx").write_text("garbage")
     outcome = cli("check", ".", "none.ptx", "--format", "sarif")
