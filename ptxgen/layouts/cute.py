@@ -97,7 +97,7 @@ def parse(text: str) -> CuteLayout:
         (8, (4, 2))
 
     `Sw<..>` and `S<..>`, `_8` and what stands between the swizzle and the layout (a pointer, an offset of 0) are read.
-    Raises ValueError.
+    A swizzle alone acts on rows of 2^(M+|S|) elements, as many as it tells apart. Raises ValueError.
     """
     swizzle = None
     rest = re.sub(r"\s|_(?=\d)|Int<(?=\d)|(?<=\d)>(?=[,:)])", "", text)
@@ -105,6 +105,9 @@ def parse(text: str) -> CuteLayout:
         bits, base, shift = map(int, match.groups())
         swizzle = CuteSwizzle(bits, base, shift)
         rest = re.sub(r"^(?:smem_ptr\[\w+\]\([^)]*\)|0)[o∘]", "", rest[match.end() :])
+        if not rest:
+            columns = 1 << min(base + abs(shift), 32)
+            rest = f"({1 << bits},{columns}):({columns},1)"
     first, colon, second = rest.partition(":")
     shape = _tree(first)
     stride = _tree(second) if colon else _compact(shape, 1)[0]

@@ -26,7 +26,7 @@ def read(layout: str) -> CuteLayout:
 
 @kind("cute")
 def cute(
-    layout: Annotated[str, "shape:stride, with a Swizzle<B,M,S> o before it or not"] = "(8,32):(32,1)",
+    layout: Annotated[str, "shape:stride, Swizzle<B,M,S> o shape:stride, or a Swizzle<B,M,S> alone"] = "(8,32):(32,1)",
     bits: Annotated[Number, "bits of an element, for the banks that colors show"] = 16,
 ) -> Picture:
     """A layout in CuTe's notation: the offset of each coordinate, and the swizzle mode that it is."""

@@ -54,6 +54,8 @@ def test_offsets_by_coordinates(text: str) -> None:
         ("S<3,4,3> o 0 o (8,64):(64,1)", "Swizzle<3,4,3> o (8,64):(64,1)"),
         ("Swizzle<2,4,3>o(8,64):(64,1)", "Swizzle<2,4,3> o (8,64):(64,1)"),
         ("16:1", "(16):(1)"),
+        ("Swizzle<3,3,3>", "Swizzle<3,3,3> o (8,64):(64,1)"),
+        ("Sw<2,4,3>", "Swizzle<2,4,3> o (4,128):(128,1)"),
     ],
 )
 def test_texts(text: str, expected: str) -> None:

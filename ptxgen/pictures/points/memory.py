@@ -30,7 +30,7 @@ def pitch(
 @points("cute", "offset")
 def cute(
     needs: tuple[int, ...] = (),
-    layout: Annotated[str, "shape:stride, with a Swizzle<B,M,S> o before it or not"] = "(8,32):(32,1)",
+    layout: Annotated[str, "shape:stride, Swizzle<B,M,S> o shape:stride, or a Swizzle<B,M,S> alone"] = "(8,32):(32,1)",
 ) -> Map:
     """The offset of a coordinate of a layout in CuTe's notation."""
     found = notation.read(layout)
