@@ -47,7 +47,11 @@ def shown_name(name: str, most: int = SHOWN) -> str:
     parameter = _PARAMETER.fullmatch(name)
     if parameter is not None and _MANGLED.fullmatch(parameter[1]):
         return parameter[2].lstrip("_")
-    full = _local(demangled(name))
+    return shortened(_local(demangled(name)), most)
+
+
+def shortened(full: str, most: int = SHOWN) -> str:
+    """A demangled name of about `most` characters, its arguments left out where it is longer."""
     if len(full) <= most:
         return full
     full = _VERSIONS.sub("", full)

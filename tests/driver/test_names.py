@@ -19,7 +19,7 @@ _LONG = f"_Z4gemmIJ{_TYPES}EEvPf"
         ("_ZZ4racyPfE4tile", "racy::tile"),
         ("_Z4gemmILb1EEvPf", "gemm<true>"),
         ("_ZN1a1bIiEEvPf", "a::b<int>"),
-        (_LONG, f"gemm<{('int, ' * 200)[:37]}...>"),
+        (_LONG, "gemm<...>"),
         ("k" * 300, "k" * 300),
     ],
 )
