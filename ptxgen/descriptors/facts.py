@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 
 from ptxgen.descriptors.evidence import Fact, documented, inferred, measured, unverified
 from ptxgen.descriptors.function_facts import FUNCTION_FACTS
@@ -608,26 +609,27 @@ _MEANT = {
     "mxfp8": ("mxf8f6f4",), "mxfp4": ("mxf4",), "nvfp4": ("mxf4nvf4", "ue4m3"), "tma": ("tensor cop", "tensormap"),
     "tmem": ("tensor memory",), "smem": ("shared memory",), "sfa": ("scale",), "sfb": ("scale",), "sf": ("scale",),
     "precision": ("sums",), "rounding": ("sums", "rounded"), "expect_tx": ("complete_tx", "tx-count"),
+    "int8": ("i8",), "k96": ("k 96",), "denormal": ("subnormal",), "denormals": ("subnormal",), "nan": ("nan",),
 }  # fmt: skip
 
 
-def find(word: str = "") -> tuple[Fact, ...]:
-    """The facts whose name or subject contains `word`, then those that speak of it; all for none."""
-    asked = word.lower().strip()
-    words = (asked, *_MEANT.get(asked, ()))
+def find(words: str = "") -> tuple[Fact, ...]:
+    """The facts that have each of the words, those with all in their name or subject first; all for none."""
+    asked = [(each, *_MEANT.get(each, ())) for each in words.lower().split()]
 
     def rank(each: Fact) -> int:
         head = f"{each.name} {each.subject}".lower()
         text = f"{each.statement} {each.consequence}".lower()
-        return (
-            0
-            if any(w in head for w in words)
-            else 1
-            if any(re.search(rf"\b{re.escape(w)}", text) for w in words)
-            else 2
-        )
+        return max((_place(meant, head, text) for meant in asked), default=0)
 
     return tuple(sorted((each for each in FACTS if rank(each) < 2), key=rank))
+
+
+def _place(meant: Sequence[str], head: str, text: str) -> int:
+    """0 if a word of this meaning is in the name or subject, 1 if it is in the text, else 2."""
+    if any(word in head for word in meant):
+        return 0
+    return 1 if any(re.search(rf"\b{re.escape(word)}", text) for word in meant) else 2
 
 
 def _wrapped(text: str) -> list[str]:

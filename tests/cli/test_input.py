@@ -66,6 +66,17 @@ SENTENCES = [
     (["explain", "--diff", "1", "0x4000404000010000"],
      "the first value is an instruction descriptor (idesc), the second a matrix descriptor of tcgen05 (smem); "
      "they have no fields in common"),
+    (["explain", "facts", "ldmatrix"],
+     "no fact is called or about 'ldmatrix'; 'ptxgen explain ldmatrix' says what the manual has; "
+     "'ptxgen explain facts' lists all"),
+    (["explain", "facts", "fp8", "zebra"], "no fact is called or about 'fp8 zebra'; 'ptxgen explain facts' lists all"),
+    (["explain", "smem", "0x40", "0x41"], "explain takes one VALUE, not '0x41' too; "
+     "an instruction goes into one pair of quotes"),
+    (["explain", "--diff", "wgmma.fence.sync.aligned", "0x08200490"],
+     "--diff compares numbers, 256 hex digits of a tensormap, or files of these; 'wgmma.fence.sync.aligned' is an "
+     "instruction, which 'ptxgen explain' takes without --diff"),
+    (["explain", "--diff", "0x08200490", "0xzz"],
+     "--diff compares numbers, 256 hex digits of a tensormap, or files of these; '0xzz' is none"),
     (["explain", "facts", "zebra"], "no fact is called or about 'zebra'; 'ptxgen explain facts' lists all"),
     (["explain", "smem", "1", "--markdown"], "--markdown is for facts, checks and concepts"),
     (["explain", "shared-rac"], "no check is called 'shared-rac'; did you mean shared-race or grid-race?; 'ptxgen "

@@ -73,6 +73,7 @@ def explain(
             show_default=False,
         ),
     ] = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option("--diff", metavar="A B", help="Compare two values field by field.", show_default=False),
@@ -116,12 +117,17 @@ def explain(
         "m": m,
     }
     given_options = {name: each for name, each in options.items() if each not in ("", None)}
+    if more and what in ("facts", "checks", "concepts"):
+        value = " ".join([value or "", *more])
+    elif more:
+        rest = " ".join(more)
+        raise InputError(f"explain takes one VALUE, not {rest!r} too; an instruction goes into one pair of quotes")
     if as_json and as_markdown:
         raise InputError("choose one of --json and --markdown")
     if given_options and what is not None and diff is None and (value is None or what not in FORMATS):
         option = next(iter(given_options))
         raise InputError(f"--{option} is for a value of {' and '.join(_TAKES[option])}, not for {what}")
-    if as_markdown and value is not None:
+    if as_markdown and value is not None and what in ("facts", "checks", "concepts"):
         raise InputError(f"--markdown prints the whole page; leave out {value!r}")
     if what == "facts" and diff is None:
         return _facts(value or "", as_json, as_markdown)
@@ -273,11 +279,25 @@ def _diff_of_two(values: tuple[str, str], formats: list[str], options: dict[str,
 def _guess(value: str) -> str:
     """The format that a value looks like: by its size, and the two matrix descriptors by bits 46 to 48."""
     number = _number_or_none(value)
+    if number is None and len(re.sub(r"[\s_]|^0x", "", value)) != 256 and not Path(value).is_file():
+        found = "an instruction, which 'ptxgen explain' takes without --diff" if _is_instruction(value) else "none"
+        raise InputError(
+            f"--diff compares numbers, 256 hex digits of a tensormap, or files of these; {value!r} is {found}"
+        )
     if number is None or len(re.sub(r"[\s_]|^0x", "", value)) == 256:
         return "tensormap"
     if -(1 << 31) <= number < 1 << 32:
         return "idesc"
     return "smem" if number >> 46 & 7 else "wgmma"
+
+
+def _is_instruction(text: str) -> bool:
+    """Whether a text begins like an instruction: with an opcode, and modifiers perhaps."""
+    from ptxgen.instr import load_all
+    from ptxgen.instr.model.form import REGISTRY
+
+    load_all()
+    return re.split(r"[.\s]", text.strip())[0] in REGISTRY
 
 
 def _facts(word: str, as_json: bool, as_markdown: bool) -> int:
@@ -289,7 +309,10 @@ def _facts(word: str, as_json: bool, as_markdown: bool) -> int:
         return OK
     found = facts.find(word)
     if not found:
-        raise InputError(f"no fact is called or about {word!r}; 'ptxgen explain facts' lists all")
+        also = ""
+        if concept_of(word) is not None or _is_instruction(word):
+            also = f"'ptxgen explain {word}' says what the manual has; "
+        raise InputError(f"no fact is called or about {word!r}; {also}'ptxgen explain facts' lists all")
     if as_json:
         print(json.dumps([each.as_dict() for each in found], indent=2))
         return OK
