@@ -24,6 +24,7 @@ def main() -> int:
         "clones", type=Path, help="folder of clones: owner/name, owner+name or name; `list` prints them"
     )
     parser.add_argument("--only", nargs="*", help="repositories to take (apache/tvm)")
+    parser.add_argument("--syntax", nargs="*", help="ways of writing to take (asm, llvm, grammar, ...)")
     parser.add_argument("--limit", type=int, default=6000, help="forms of one source, drawn by hash (default 6000)")
     parser.add_argument("--mutations", type=int, default=2, help="mutations of each legal form (default 2)")
     parser.add_argument("--show-held-out", action="store_true", help="list the differences of the held-out fifth too")
@@ -35,7 +36,12 @@ def main() -> int:
     if str(arguments.clones) == "list":
         print_sources()
         return 0
-    chosen = [source for source in SOURCES if not arguments.only or source.repository in arguments.only]
+    chosen = [
+        source
+        for source in SOURCES
+        if (not arguments.only or source.repository in arguments.only)
+        and (not arguments.syntax or source.syntax in arguments.syntax)
+    ]
     version = ptxas_version(find_ptxas())
     ptxas = Ptxas(arguments.folder / f"ptxas-{version}.sqlite")
     forms, tallies = gather(arguments.clones, chosen, arguments.limit)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ptxgen.instr import load_all
 from ptxgen.instr.model.form import REGISTRY
-from tools.outside import asm, clones, grammar, table, text
+from tools.outside import asm, clones, grammar, llvm, table, text
 from tools.outside.grammar import Template
 from tools.outside.sources import SOURCES, Source
 from tools.outside.statements import IMMEDIATE, Statement, statements
@@ -110,13 +110,16 @@ def _extracted(source: Source, clone: clones.Clone, tally: Tally) -> Iterator[Fo
         "ptx": lambda read: text.extract_ptx(read, tally.left_out),
         "checks": lambda read: text.extract_checks(read, tally.left_out),
         "quoted": lambda read: text.extract_quoted(read, tally.left_out),
+        "llvm": lambda read: llvm.extract_python(read, tally.left_out),
         "grammar": lambda read: grammar.extract(read, markdown=source.paths[0].endswith(".md")),
     }
-    for _, content in clone.files(source.paths):
-        if source.syntax == "asm" and b"asm" not in content:
+    for path, content in clone.files(source.paths):
+        if source.syntax in ("asm", "llvm") and b"asm" not in content.lower():
             continue
         tally.files += 1
-        yield from readers[source.syntax](content.decode(errors="replace"))
+        reader = llvm.extract_text if source.syntax == "llvm" and not path.endswith(".py") else None
+        read = content.decode(errors="replace")
+        yield from reader(read, tally.left_out) if reader else readers[source.syntax](read)
 
 
 def _valued(line: str) -> tuple[str, ...]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 #: How forms are written down. "asm": GNU inline assembly in C++ or CUDA. "ptx": PTX text. "checks": FileCheck lines of
-#: LLVM's tests. "grammar": the manual's notation. "quoted": opcodes in literals `ptx"..."`, and patterns of PTX lines.
-#: "table": TVM's instruction table, whose own printer writes inline assembly.
-Syntax = Literal["asm", "ptx", "checks", "grammar", "quoted", "table"]
+#: LLVM's tests. "llvm": LLVM's inline assembly, in Python and in the text of IR. "grammar": the manual's notation.
+#: "quoted": opcodes in literals `ptx"..."`, and patterns of PTX lines. "table": TVM's instruction table, whose own
+#: printer writes inline assembly.
+Syntax = Literal["asm", "ptx", "checks", "llvm", "grammar", "quoted", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ CUDA = ("*.cu", "*.cuh", "*.h", "*.hpp", "*.inl", "*.cpp", "*.cc")
 def _asm(repository: str, commit: str, license: str, *folders: str) -> Source:
     paths = tuple(f"{folder}*{suffix[1:]}" for folder in folders or ("",) for suffix in CUDA)
     return Source(repository, commit, license, "asm", paths)
+
+
+def _llvm(repository: str, commit: str, license: str, *folders: str) -> Source:
+    paths = tuple(f"{folder}*.{suffix}" for folder in folders or ("",) for suffix in ("py", "mlir", "ll"))
+    return Source(repository, commit, license, "llvm", paths)
 
 
 SOURCES: tuple[Source, ...] = (
@@ -82,6 +88,26 @@ SOURCES: tuple[Source, ...] = (
     _asm("rapidsai/cudf", "6a22d1d2f908ba046c76aa7895fc7b78e53d8023", "Apache-2.0"),
     _asm("arrayfire/arrayfire", "492718b5a256d4a9d5198fdce89d8fd21772bfda", "BSD-3-Clause"),
     _asm("KomputeProject/kompute", "61af4bc2057e850a735b68d2fd46170648e80496", "Apache-2.0"),
+    _asm("pytorch/ao", "36027d82d1ad9949597ea16002ff4940374b1b94", "BSD-3-Clause"),
+    _asm("rapidsai/cuvs", "ff0c8076bf2f8d354bc21039ebffa14a1c9128a3", "Apache-2.0"),
+    _asm("Dao-AILab/quack", "c8ec3170057987da0ec99883736f381ea1937cf3", "Apache-2.0"),
+    _asm("NVIDIA/cudnn-frontend", "3929da2ef4c1dba1bb8acb68727b9134f26f40c0", "MIT"),
+    _asm("facebookexperimental/triton", "db4666f22c1f8b206584c3f06e3b4a0ff035989e", "MIT"),
+    _asm("taichi-dev/taichi", "ba0e81dce559fb63a5958bf82feb1d00c55c02fe", "Apache-2.0"),
+    _asm("NVIDIA/numba-cuda", "b18b944b2f88a4e840424e49a1b0d29488263b40", "BSD-2-Clause"),
+    _asm("linkedin/Liger-Kernel", "ead96b618e5c67bddc6a6e9bcb99bfe6b5ab661c", "BSD-2-Clause"),
+    _llvm("jax-ml/jax", "cec06d116c05f0d52adfceee3d3b730fdbcb0ce5", "Apache-2.0"),
+    _llvm("Dao-AILab/quack", "c8ec3170057987da0ec99883736f381ea1937cf3", "Apache-2.0"),
+    _llvm("Dao-AILab/flash-attention", "0251105a2fb19d2957484b7f023cd8c115286ced", "BSD-3-Clause"),
+    _llvm("pytorch/ao", "36027d82d1ad9949597ea16002ff4940374b1b94", "BSD-3-Clause"),
+    _llvm("NVIDIA/cutlass", "7107b05535f8977f5ecb9d01ee203205b1fd9bc4", "NVIDIA EULA (CuTe DSL), BSD-3-Clause"),
+    _llvm("flashinfer-ai/flashinfer", "fb28d7242b3506a2348265962041acc1fb56cca4", "Apache-2.0"),
+    _llvm("NVIDIA/cudnn-frontend", "3929da2ef4c1dba1bb8acb68727b9134f26f40c0", "MIT"),
+    _llvm("facebookexperimental/triton", "db4666f22c1f8b206584c3f06e3b4a0ff035989e", "MIT"),
+    _llvm("pytorch/helion", "ef091f416a50c443b38e4c8bff2980777f5ff225", "BSD-3-Clause"),
+    _llvm("fla-org/flash-linear-attention", "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89", "MIT"),
+    _llvm("NVIDIA/numba-cuda", "b18b944b2f88a4e840424e49a1b0d29488263b40", "BSD-2-Clause"),
+    _llvm("linkedin/Liger-Kernel", "ead96b618e5c67bddc6a6e9bcb99bfe6b5ab661c", "BSD-2-Clause"),
     Source("technillogue/ptx-isa-markdown", "64cfba5fca8c54335218a60f43f7909507071c64", "NVIDIA's manual (9.1) as text",
            "grammar", ("cuda_skill/references/ptx-docs/9-instruction-set/*.md",)),
     Source("jool-space/ptx-isa", "4979f99d90e874cd8efd60250562a5ec9b48655a", "NVIDIA's manual (9.4) as text", "grammar",
