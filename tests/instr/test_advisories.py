@@ -6,7 +6,7 @@ import pytest
 
 from ptxgen.instr.model.check import check
 from ptxgen.instr.model.targets import parse_target
-from ptxgen.toolchain import Cubin, assemble
+from ptxgen.toolchain import AssemblerError, Cubin, assemble
 
 COPY = (
     "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{} "
@@ -22,6 +22,7 @@ SPARSE = (
     "{{%f1, %f2, %f3, %f4}}, {{%r1, %r2}}, {{%r3, %r4}}, {{%f1, %f2, %f3, %f4}}, %r5, 0x0;"
 )
 LOOP = ".func f() { call f; ret; }"
+ALLOCATES = ".func f() { .reg .b64 %a; alloca.u64 %a, 64; ret; }"
 PAIR = ".func g();\n.func f() { call g; ret; }\n.func g() { call f; ret; }"
 
 #: The code of the warning ("": none), the target, the version, the body of an entry, and text before the entry.
@@ -56,6 +57,16 @@ ROWS = [
     ("unresolved-extern", "sm_90", "9.0", "ld.global.u32 %r1, [s];", ".extern .global .u32 s;"),
     ("unresolved-extern", "sm_90", "9.0", "", ".extern .const .b8 s[8];"),
     ("", "sm_90", "9.0", "st.shared.b32 [s], 0;", ".extern .shared .align 4 .b8 s[];"),
+    ("unknown-stack", "sm_90", "9.0", "alloca.u64 %rd1, 64, 16;", ""),
+    ("unknown-stack", "sm_90", "9.0", "call f;", ALLOCATES),
+    ("", "sm_90", "9.0", "", ALLOCATES),
+    ("", "sm_90", "9.0", "", ".extern .func f();"),
+    ("", "sm_90", "9.0", "call f;", ".func f();\n.func f() { ret; }"),
+    ("", "sm_90", "9.0", "call f;", ".func g() { ret; }\n.func f();\n.alias f, g;"),
+    ("initializer", "sm_90, texmode_independent", "9.0", "", ".global .texref t = {filter_mode = linear};"),
+    ("initializer", "sm_90, texmode_independent", "9.0", "", ".global .texref t[2] = {{}, {addr_mode_1 = wrap}};"),
+    ("", "sm_90, texmode_independent", "9.0", "", ".global .texref t = {normalized_coords = 1};"),
+    ("", "sm_90, texmode_independent", "9.0", "", ".global .samplerref s = {filter_mode = linear};"),
     ("pragma", "sm_90", "9.0", '.pragma "nounroll 5";', ""),
     ("", "sm_90", "9.0", '.pragma "nounroll";', ""),
 ]
@@ -83,9 +94,18 @@ def test_warnings_are_those_of_ptxas(code: str, target: str, version: str, body:
     text = module(target, version, body, before)
     found = check(text)
     assert [(each.code, each.severity) for each in found] == ([(code, "warning")] if code else [])
-    made = assemble(text, str(parse_target(target)))
+    made = assemble(text, str(parse_target(target.partition(",")[0])))
     assert isinstance(made, Cubin)
-    assert bool(re.search("warning|Advisory|Potential", made.log)) == bool(code), made.log
+    assert bool(re.search("warning|Advisory|Potential|is ignored", made.log)) == bool(code), made.log
+
+
+def test_a_function_without_a_body_is_unresolved_where_an_entry_calls_it() -> None:
+    """ptxas refuses the module, but with --compile-only."""
+    text = module("sm_90", "9.0", "call f;", ".extern .func f();")
+    assert [(each.code, each.severity) for each in check(text)] == [("unresolved-extern", "warning")]
+    with pytest.raises(AssemblerError, match="Unresolved extern function 'f'"):
+        assemble(text)
+    assert assemble(text, options=["--compile-only"]).data
 
 
 def test_an_unknown_language_is_an_error() -> None:

@@ -15,11 +15,14 @@ from ptxgen.instr.model.targets import Target
 from ptxgen.instr.model.types import TYPES
 from ptxgen.instr.module.context import Context
 from ptxgen.instr.module.limits import objects
-from ptxgen.instr.module.reach import Reach
+from ptxgen.instr.module.reach import Reach, instructions, operand_names
 
 #: Chips whose a and f targets (sm_90: the a target) have the fast multicast.
 _MULTICAST = (90, 100, 101, 103, 107, 110)
 _SYNC_SINCE = (6, 0)
+#: Functions that ptxas itself resolves, and how others of these begin (measured, 13.5).
+_BUILT_IN = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+_SYSTEM = "__cuda_syscall"
 
 
 def instruction_advice(opcode: str, found: Instruction, resolve: Resolver, context: Context) -> Iterator[Problem]:
@@ -90,21 +93,43 @@ def module_advice(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[s
         if place is not None:
             message = ".loc without a .file: the cubin's line information is incomplete"
             yield place, Problem("loc-without-file", message, "warning")
-    yield from _recursive(module, analysis)
+    yield from _reached(module, analysis)
 
 
-def _recursive(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[syntax.Statement, Problem]]:
-    """Entries that reach a function that calls itself: "stack size cannot be statically determined"."""
-    functions = [each for each in module.functions if each.kind != "entry" and each.body is not None]
-    if not functions:
+def _reached(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[syntax.Statement, Problem]]:
+    """What the functions that an entry reaches have: recursion and alloca, for which "stack size cannot be statically
+    determined", and calls of functions without a body, which are unresolved.
+    """
+    bodies = [each for each in module.functions if each.kind != "entry" and each.body is not None]
+    named = {each.name for each in module.functions if each.body is not None} | {
+        item.arguments[0] for item in module.items if isinstance(item, syntax.Directive) and item.name == "alias"
+    }
+    unresolved = {each.name for each in module.functions} - named - _BUILT_IN
+    allocating = {each.name: next(filter(_allocates, instructions(each)), None) for each in module.functions}
+    if not (bodies or unresolved or any(allocating.values())):
         return
     reach = Reach(analysis)
-    recursive = {each.name for each in functions if reach.calls_itself(each)}
-    for entry in module.entries if recursive else ():
-        names = [each.name for each in reach.functions(entry) if each.name in recursive]
-        if names:
+    recursive = {each.name for each in bodies if reach.calls_itself(each)}
+    for entry in module.entries:
+        functions = reach.functions(entry)
+        name = next((each.name for each in functions if each.name in recursive), None)
+        reason = f"{name} may call itself" if name else None
+        if reason is None and any(allocating[each.name] for each in functions):
+            reason = f"{next(each.name for each in functions if allocating[each.name])} has an alloca"
+        if reason is not None:
             message = (
-                f"{names[0]} may call itself, so ptxas cannot tell the stack of {entry.name}; set it at run time "
-                "(cudaLimitStackSize)"
+                f"{reason}, so ptxas cannot tell the stack of {entry.name}; set it at run time (cudaLimitStackSize)"
             )
             yield entry, Problem("unknown-stack", message, "warning")
+        for statement in (each for function in functions for each in instructions(function) if each.is_call):
+            for name in sorted(
+                {name for operand in statement.operands for name in operand_names(operand)} & unresolved
+            ):
+                unresolved.discard(name)
+                message = f"{name} has no body here: without --compile-only ptxas refuses the module"
+                if not name.startswith(_SYSTEM):
+                    yield statement, Problem("unresolved-extern", message, "warning")
+
+
+def _allocates(statement: syntax.Instruction) -> bool:
+    return statement.opcode.startswith("alloca.")

@@ -21,12 +21,16 @@ _ENTRY = Availability("3.1", "sm_35+")
 _GENERIC = Availability("3.1", ALL)
 _MASK = Availability("7.1", ALL)
 _MASKS = frozenset(0xFF << shift for shift in range(0, 64, 8))
-#: Fields of opaque variables, which are initialized by name. PTX ISA 5.3.
-_FIELDS = frozenset({
-    "width", "height", "depth", "channel_data_type", "channel_order", "normalized_coords",
-    "force_unnormalized_coords", "filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2", "array_size",
-    "num_mipmap_levels", "num_samples", "memory_layout",
-})  # fmt: skip
+_IMAGE = ("width", "height", "depth", "channel_data_type", "channel_order", "array_size")
+_ADDRESSING = ("filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2")
+#: Fields of opaque variables, which are initialized by name (PTX ISA 5.3), by type (measured, ptxas 13.5).
+_FIELDS = {
+    "texref": (*_IMAGE, "normalized_coords", *_ADDRESSING, "num_mipmap_levels", "num_samples"),
+    "samplerref": (*_ADDRESSING, "force_unnormalized_coords"),
+    "surfref": (*_IMAGE, "memory_layout"),
+}
+#: Names that a field's value may have: modes of filters and of addresses.
+_MODES = ("nearest", "linear", "wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border")
 
 
 def initializer_problems(
@@ -42,7 +46,7 @@ def initializer_problems(
             "initializer", f"only .global and .const variables have an initial value, {name} is .{statement.space}"
         )
     elif TYPES[statement.type].kind == "opaque":
-        yield from _opaque(name, value)
+        yield from _opaque(name, value, declared.dims, statement.type, context)
     else:
         problems = list(_shaped(name, value, declared.dims, statement, context, scope))
         yield from problems
@@ -55,15 +59,36 @@ def initializer_problems(
             )
 
 
-def _opaque(name: str, value: syntax.Operand) -> Iterator[Problem]:
-    elements = value.elements if isinstance(value, syntax.Initializer) else (value,)
-    for element in elements:
-        key = element.operands[0] if isinstance(element, syntax.Expression) and element.operator == "=" else None
-        if key is None or not isinstance(value, syntax.Initializer):
+def _opaque(
+    name: str, value: syntax.Operand, dims: Sequence[int | None], type: str, context: Context
+) -> Iterator[Problem]:
+    """Fields by name in braces; elements of an array may have braces of their own."""
+    nested = isinstance(value, syntax.Initializer) and any(
+        isinstance(each, syntax.Initializer) for each in value.elements
+    )
+    if nested and dims and isinstance(value, syntax.Initializer):
+        if dims[0] is not None and len(value.elements) > dims[0]:
+            yield Problem("initializer", f"{name} has {dims[0]} elements here, not {len(value.elements)}")
+            return
+        for element in value.elements:
+            yield from _opaque(name, element, dims[1:], type, context)
+        return
+    for element in value.elements if isinstance(value, syntax.Initializer) else (value,):
+        pair = element.operands if isinstance(element, syntax.Expression) and element.operator == "=" else ()
+        if not pair or not isinstance(value, syntax.Initializer):
             yield Problem("initializer", f"{name} is initialized by name, as in {{ width = 16 }}, not by {element}")
             return
-        if str(key) not in _FIELDS:
-            yield Problem("initializer", f"{name} has no field {key}; the fields are {' '.join(sorted(_FIELDS))}")
+        field, given = str(pair[0]), pair[1]
+        if field not in _FIELDS[type]:
+            legal = " ".join(sorted(_FIELDS[type]))
+            yield Problem("initializer", f"{name}, a .{type}, has no field {field}; the fields are {legal}")
+        elif isinstance(given, syntax.Name) and given.text not in _MODES:
+            yield Problem(
+                "initializer", f"{field} of {name} must be a number or one of {' '.join(_MODES)}, not {given}"
+            )
+        elif type == "texref" and field in _ADDRESSING and context.texture_mode == "independent":
+            message = f"{field} of {name} is ignored: .target texmode_independent takes it from the .samplerref"
+            yield Problem("initializer", message, "warning")
 
 
 def _shaped(
