@@ -9,6 +9,8 @@ from functools import lru_cache
 from ptxgen.names import shortened
 
 _MANGLED = re.compile(r"\b_Z[\w$.]+")
+#: What nvcc puts before the name of a static kernel in relocatable device code: its file, and hashes.
+_STATIC = re.compile(r"^__nv_static_\d+__\w*?_(?=_Z)")
 #: Tags that Numba adds to names.
 _TAG = re.compile(r"\[abi:\w+\]")
 _INNERMOST = re.compile(r"\([^()]*\)")
@@ -17,6 +19,7 @@ _INNERMOST = re.compile(r"\([^()]*\)")
 @lru_cache(maxsize=4096)
 def demangled(name: str) -> str:
     """The C++ name of a symbol, as far as the system's library can say."""
+    name = _STATIC.sub("", name)
     if not name.startswith("_Z"):
         return name
     try:

@@ -19,6 +19,11 @@ _LONG = f"_Z4gemmIJ{_TYPES}EEvPf"
         ("_ZZ4racyPfE4tile", "racy::tile"),
         ("_Z4gemmILb1EEvPf", "gemm<true>"),
         ("_ZN1a1bIiEEvPf", "a::b<int>"),
+        (
+            "__nv_static_41__e7e24b8e_19_simpleAttributes_cu_f352f5dd__Z20kernCacheSegmentTestPiiS_ii",
+            "kernCacheSegmentTest",
+        ),
+        ("__nv_static_kernel", "__nv_static_kernel"),
         (_LONG, "gemm<...>"),
         ("k" * 300, "k" * 300),
     ],
