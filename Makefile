@@ -13,7 +13,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test test-whole check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs site site-look wheels reading stacks clean
+.PHONY: help demo install develop test test-whole check format torch certify outside sass-index corpus fuzz microtests functions mutants mutants-of-rungs mutants-of-tuned programs explained rungs witnesses sass-score sass-control main-loops blackwell bench docs site site-look wheels reading stacks samples clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -121,6 +121,10 @@ reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, 
 stacks: $(DEVELOPMENT) ## Run programs of CUDA C++, Triton, Numba, CuPy and others under ptxgen exec, and write docs/stacks.md (minutes)
 	$(BIN)/python -m pip install --quiet --group stacks
 	$(BIN)/python -m tools.stacks --write
+
+samples: $(DEVELOPMENT) ## Run NVIDIA/cuda-samples under ptxgen exec, and write docs/stacks.md: make samples CUDA_SAMPLES=checkout (an hour)
+	$(BIN)/python -m pip install --quiet --group stacks
+	$(BIN)/python -m tools.samples $(CUDA_SAMPLES) --write
 
 docs: $(DEVELOPMENT) ## Regenerate the generated parts of docs/: coverage, facts, checks, concepts, pictures
 	sed -n 's/^`ptxgen \(layout .*\)`$$/\1/p' docs/layouts.md | xargs -L 1 $(BIN)/ptxgen

@@ -1,6 +1,7 @@
 """Run programs of each stack under `ptxgen exec`, right ones and such with a planted mistake: `make stacks`.
 
-`python -m tools.stacks [STACK]... [--write]`; with `--write` results, versions and the date go to docs/stacks.md.
+`python -m tools.stacks [STACK]... [--write]`; with `--write` results, versions and the date go to docs/stacks.md;
+where stacks are named, the lines of the others stay.
 A stack whose package is missing is left out by name; nvcc comes from its wheel or PATH, headers of CCCL from its wheel
 (nvidia-cuda-cccl) or CPATH.
 """
@@ -22,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from tools.measurements import replace_section
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "tests/data/exec"
@@ -173,29 +176,46 @@ def _wrong(case: Case, done: subprocess.CompletedProcess[str], errors: Sequence[
     return f"no {case.code} at {case.source}:{line}"
 
 
-def _page(outcomes: Sequence[Outcome], missing: Sequence[str]) -> str:
+_ROW = re.compile(r"^\| ([^|]+) \| `[^`]+` \| sm_\w+ \| .* \| \d+ \|$", re.MULTILINE)
+_MEASURED = re.compile(r"^Measured .*?, Python \S+, (.*)\.$", re.MULTILINE)
+
+
+def _page(outcomes: Sequence[Outcome], missing: Sequence[str], before: str) -> str:
+    """The page; of stacks that did not run now the lines of the page `before` stay."""
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    packages = sorted({each.case.package for each in outcomes})
-    versions = ", ".join(f"{each} {_version(each)}" for each in packages)
+    measured = _MEASURED.search(before)
+    versions = dict(each.rsplit(" ", 1) for each in measured[1].split(", ")) if measured else {}
+    versions |= {each.case.package: _version(each.case.package) for each in outcomes}
+    rows: dict[str, list[str]] = {}
+    for found in _ROW.finditer(before):
+        rows.setdefault(found[1], []).append(found[0])
+    for stack in {each.case.stack for each in outcomes}:
+        rows.pop(stack, None)
+    for each in outcomes:
+        said = f"**{each.wrong}**" if each.wrong else each.said
+        case = each.case
+        row = f"| {case.stack} | `{case.name}` | {case.target} | {said} | {each.seconds:.0f} |"
+        rows.setdefault(case.stack, []).append(row)
     lines = [
-        "# Programs of each stack under `ptxgen exec`",
-        "",
         "Written by `make stacks` ([exec.md](exec.md) says how programs run). A right program must print PASS, without",
         "an error among its findings; one with a planted mistake must have the finding at the line of the mistake. The",
         "programs are in `tests/data/exec`. Seconds are those of a whole run on a machine with other work.",
         "",
-        f"Measured {today}, Python {platform.python_version()}, {versions}.",
+        f"Measured {today}, Python {platform.python_version()}, "
+        f"{', '.join(f'{name} {version}' for name, version in sorted(versions.items()))}.",
         "",
         "| stack | program | target | what was found | s |",
         "|---|---|---|---|---|",
+        *(row for stack in dict.fromkeys(each.stack for each in CASES) for row in rows.get(stack, [])),
     ]
-    for each in outcomes:
-        said = f"**{each.wrong}**" if each.wrong else each.said
-        case = each.case
-        lines.append(f"| {case.stack} | `{case.name}` | {case.target} | {said} | {each.seconds:.0f} |")
     if missing:
         lines += ["", f"Not installed: {', '.join(missing)}."]
     return "\n".join([*lines, ""])
+
+
+def write_section(name: str, text: str) -> None:
+    """Put a section into the page, in place of the one of that name."""
+    PAGE.write_text(replace_section(PAGE.read_text(encoding="utf-8"), name, text), encoding="utf-8")
 
 
 def main() -> int:
@@ -221,7 +241,8 @@ def main() -> int:
     for package in missing:
         print(f"{package} is not installed")
     if arguments.write:
-        PAGE.write_text(_page(outcomes, missing), encoding="utf-8")
+        before = PAGE.read_text(encoding="utf-8") if arguments.stack and PAGE.is_file() else ""
+        write_section("stacks", _page(outcomes, missing, before))
     return int(any(each.wrong for each in outcomes))
 
 
