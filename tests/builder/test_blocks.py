@@ -19,7 +19,7 @@ from ptxgen.job import JobResult
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
-GEMMS = {"gemm_blackwell": "sm_100a", "gemm_hopper": "sm_90a"}
+GEMMS = {"gemm_blackwell": "sm_100a", "gemm_pair": "sm_100a", "gemm_hopper": "sm_90a"}
 RING = Pipeline("ab", 2, 1, 0, 1, "a number")
 
 
