@@ -475,7 +475,7 @@ class Emulator:
             if isinstance(value, EmulatedArray | TensorMap):
                 self.memory.name(value.address, info.name, rename=isinstance(value, EmulatedArray))
         target = parse_target(kernel.module.target or self.target)
-        program = Program.of(kernel, self._hardware(kernel), divided=explored)
+        program = self._program(kernel, explored=explored)
         image = self._load(kernel)
         slots = self._slots(shape, program.variables.shared_end)
         config = MachineConfig(
@@ -526,6 +526,10 @@ class Emulator:
         progress = None if explored else self.progress
         sample = self._sample(machine.clusters.count)
         return Scheduler(machine, program, progress, watchdog, watching, held, explored=explored, sample=sample)
+
+    def _program(self, kernel: Kernel, *, explored: bool) -> Program:
+        """The blocks that a launch executes."""
+        return Program.of(kernel, self._hardware(kernel), divided=explored)
 
     def _timeline(self, kernel: Kernel) -> Timeline:
         """The virtual time of a launch of this kernel."""

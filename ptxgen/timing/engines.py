@@ -6,6 +6,7 @@ A server is free from a cycle on; work takes it for its interval and ends after 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -116,6 +117,8 @@ class Engines:
     shared: Shared = field(default_factory=Shared)
     tensor_memory: dict[int, Server] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
+    #: Stretches of cycles in which wgmma accumulates in registers: begins, ends, and registers of a thread.
+    accumulates: tuple[list[float], list[float], list[int]] = field(default_factory=lambda: ([], [], []))
     #: Copies to several CTAs, and bytes that the SM has loaded and stored.
     multicasts: int = 0
     loaded: int = 0
@@ -137,20 +140,36 @@ class Engines:
         if not shape.a_in_shared:
             interval = max(columns, 16) + sm.mma_registers.value
         begin = self.tensor.take(now + sm.mma_start.value, interval)
+        if shape.registers:
+            self._accumulate(begin, begin + interval, shape.registers)
         return self._span("tensor", work, now, begin, begin + interval + sm.mma_tail.value)
+
+    def _accumulate(self, begin: float, end: float, registers: int) -> None:
+        begins, ends, counts = self.accumulates
+        if ends and begin == ends[-1] and registers == counts[-1]:
+            ends[-1] = end
+            return
+        begins.append(begin)
+        ends.append(end)
+        counts.append(registers)
+
+    def accumulating(self, cycle: float) -> int:
+        """The registers of each thread in which wgmma accumulates at a cycle; 0 while none runs."""
+        begins, ends, counts = self.accumulates
+        number = bisect_right(begins, cycle) - 1
+        return counts[number] if number >= 0 and cycle < ends[number] else 0
 
     def load(self, work: AsyncWork, now: float) -> float:
         """When a bulk or tensor copy to shared memory has arrived."""
-        sm, outside = self.sm, 0
+        sm = self.sm
         inside = rows = -(-work.bytes // _ROW)
         if (box := work.box) is not None:
             rows = len(box.rows.offsets) * -(-box.row_bytes // _ROW)
             inside = int(np.count_nonzero(box.rows.inside)) * -(-box.row_bytes // _ROW) if box.valid.any() else 0
-            outside = rows - inside
         # A row of the box takes whole sectors of the L2; what is longer than a row of shared memory, whole lines.
         sectors = _ROW // _SECTOR if box is None else min(-(-box.row_bytes // _SECTOR), _ROW // _SECTOR)
         size = inside * sectors * _SECTOR
-        busy = max(sm.tma_gap.value, inside * sm.tma_row.value + outside * sm.tma_outside.value)
+        busy = max(sm.tma_gap.value, rows * sm.tma_row.value)
         begin = self.tma.take(now, busy)
         if self.tensor.free > begin:
             self.tensor.free += rows * sm.mma_fill.value

@@ -43,6 +43,7 @@ class Cost:
     """One execution of a PTX line by a warp.
 
     - `cycles`: until the next line; `issues`: issue slots; `pipes`: cycles of pipes by name.
+    - `beside`: cycles more of those pipes, and as many of issue, while wgmma accumulates in registers.
     - `latency`: cycles until a load of global memory by the line has its result; 0 for other lines.
     - `loads`: the lines for whose loads of global memory this one waits.
     - `copies`: how many copies of the line ptxas has made of one, whose cost is divided among them.
@@ -51,14 +52,15 @@ class Cost:
     cycles: float = 0.0
     issues: float = 0.0
     pipes: dict[str, float] = field(default_factory=dict)
+    beside: dict[str, float] = field(default_factory=dict)
     latency: float = 0.0
     loads: frozenset[int] = frozenset()
     copies: int = 1
 
     def share(self, copies: int) -> Cost:
         """The cost of one of so many copies."""
-        pipes = {name: cycles / copies for name, cycles in self.pipes.items()}
-        return Cost(self.cycles / copies, self.issues / copies, pipes, self.latency, self.loads, copies)
+        pipes, beside = ({name: cycles / copies for name, cycles in each.items()} for each in (self.pipes, self.beside))
+        return Cost(self.cycles / copies, self.issues / copies, pipes, beside, self.latency, self.loads, copies)
 
 
 @dataclass
@@ -74,6 +76,10 @@ class _Part:
         counts = Counter(each.opcode for each in self.code if each.opcode.startswith(_ANCHORS))
         return min(counts.values(), default=0)
 
+
+_NO_COST = Cost()
+#: Bytes of a line of the instruction cache.
+_CODE_LINE = 128
 
 #: By number of the SASS block, what a line has there.
 _Parts = dict[int, _Part]
@@ -114,6 +120,48 @@ class Costs:
         return cls(costs, code)
 
 
+@dataclass(slots=True)
+class BlockCost:
+    """One execution of a block of the PTX by a warp: as `Cost`, of all its lines.
+
+    - `waits`: for each line that waits for loads, the cycles of the lines before it since the last such line, the lines
+      of the loads, and the copies of the line.
+    - `after`: the cycles from the last such line on.
+    - `code`: numbers of the lines of the instruction cache.
+    - `shares`: by PTX line, the part of the cycles.
+    """
+
+    waits: list[tuple[float, frozenset[int], int]] = field(default_factory=list)
+    after: float = 0.0
+    issues: float = 0.0
+    pipes: dict[str, float] = field(default_factory=dict)
+    beside: dict[str, float] = field(default_factory=dict)
+    more: float = 0.0
+    code: list[int] = field(default_factory=list)
+    shares: dict[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, lines: Iterable[int], costs: Costs) -> BlockCost:
+        """Of the PTX lines of a block; those of several statements count once."""
+        made, code = cls(), set[int]()
+        for line in dict.fromkeys(lines):
+            cost = costs.lines.get(line, _NO_COST)
+            if cost.loads:
+                made.waits.append((made.after, cost.loads, cost.copies))
+                made.after = 0.0
+            made.after += cost.cycles
+            made.issues += cost.issues
+            for mine, parts in ((made.pipes, cost.pipes), (made.beside, cost.beside)):
+                for name, cycles in parts.items():
+                    mine[name] = mine.get(name, 0.0) + cycles
+            code.update(each.address // _CODE_LINE for each in costs.code.get(line, ()))
+            made.shares[line] = cost.cycles
+        made.more, made.code = sum(made.beside.values()), sorted(code)
+        total = sum(made.shares.values())
+        made.shares = {line: cycles / total for line, cycles in made.shares.items() if cycles}
+        return made
+
+
 def _largest(parts: _Parts, best: int, depth: Sequence[int]) -> int | None:
     """The block of the SASS that counts for a line: that of its basic block, else the one with most of the line.
 
@@ -127,18 +175,23 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
     """What each line has in each basic block of the SASS."""
     latency = {name: figure.value for name, figure in machine.latency.items()}
     pipes = {name: figure.value for name, figure in machine.pipe.items()}
+    beside = {name: figure.value for name, figure in machine.beside_mma.items()}
     found: dict[int, _Parts] = defaultdict(dict)
     function = flow.function
     waited_for = _awaited(flow)
     for block in flow.blocks:
         now = 0.0
         ready = dict[int, float]()
+        free = dict[str, float]()  # by pipe
         for each in function.instructions[block.start : block.end]:
             control, waited = each.control, 0.0
             if not each.opcode.startswith(_WORK):
                 waited = max(max((ready.get(number, 0.0) for number in control.waits), default=0.0) - now, 0.0)
             for number in control.waits:
                 ready.pop(number, None)
+            if name := _PIPES.get(each.opcode):
+                waited = max(waited, free.get(name, 0.0) - now)
+                free[name] = now + waited + pipes.get(each.opcode, 1.0)
             now += waited
             if control.read != NO_BARRIER:
                 ready[control.read] = now + _READ
@@ -156,8 +209,10 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
                 part.cost.latency = latency[each.opcode]
             if each.index in waited_for:
                 part.cost.loads |= waited_for[each.index]
-            if name := _PIPES.get(each.opcode):
+            if name:
                 part.cost.pipes[name] = part.cost.pipes.get(name, 0.0) + pipes.get(each.opcode, 1.0)
+                if more := beside.get(each.opcode):
+                    part.cost.beside[name] = part.cost.beside.get(name, 0.0) + more
     return found
 
 

@@ -1,7 +1,8 @@
 """Latencies and rates of one multiprocessor, and of its way to memory, as the machine schedule takes them.
 
 Cycles are those of the SM's clock. Ours: `python -m bench.gpu.microbench` on an NVIDIA H200 (driver 580.159.04,
-2026-11-29, bench/data/h200-constants.json); a figure that is a residual says what was subtracted.
+2026-11-29, bench/data/h200-constants.json, h200-beside.json and h200-edges.json); a figure that is a residual says
+what was subtracted.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ class Multiprocessor:
       after that, and from the end of a CTA to the first instruction of the next in its place.
     - `latency`: cycles from the issue of an instruction to its result, by SASS opcode, where a scoreboard waits for it.
     - `pipe`: cycles that a warp's instruction takes of its scheduler's pipe, by SASS opcode (others: 1).
+    - `beside_mma`: cycles more of such an instruction, of its issue and of its pipe, while wgmma accumulates in 64
+      registers of each thread or more, by SASS opcode (others: 0).
+    - `beside_part`: the part of `beside_mma` with fewer registers, by their number.
     - `branch`: cycles of a branch that is taken.
     - `mma_start`, `mma_tail`: from issue to the first cycle of an idle tensor core, from the last to the result.
     - `mma_registers`: cycles by which A in registers delays each MMA.
-    - `tma_gap`: cycles between two copies of one SM; `tma_row`: cycles of a row of at most 128 bytes.
-    - `tma_outside`: of a row outside the tensor. `tma_latency`: from issue to arrival in shared memory, data in L2.
+    - `tma_gap`: cycles between two copies of one SM; `tma_row`: cycles of a row of at most 128 bytes, also outside the
+      tensor.
+    - `tma_latency`: from issue to arrival in shared memory, data in L2.
     - `tma_multicast`: cycles more of a copy to several CTAs.
     - `mma_fill`: cycles by which each row of 128 bytes that TMA writes delays a busy tensor core.
     - `store_latency`, `store_row`: of a copy to global memory: cycles until it has read its source, and of each row.
@@ -45,13 +50,14 @@ class Multiprocessor:
     next_cta: Figure
     latency: Mapping[str, Figure]
     pipe: Mapping[str, Figure]
+    beside_mma: Mapping[str, Figure]
+    beside_part: Mapping[int, Figure]
     branch: Figure
     mma_start: Figure
     mma_tail: Figure
     mma_registers: Figure
     tma_gap: Figure
     tma_row: Figure
-    tma_outside: Figure
     tma_latency: Figure
     tma_multicast: Figure
     mma_fill: Figure
@@ -139,6 +145,29 @@ _HOPPER_PIPE = {
     "FSETP": Figure(2, "cycles", _DOCUMENTED),
     "SHFL": Figure(2, "cycles", _DOCUMENTED),
 }
+_BESIDE = f"{_OURS}, h200-beside.json"
+#: A warpgroup issues m64n128k16 back to back, whose MMAs keep their 64 cycles; 4 warps of another, one for each
+#: scheduler, take so much more for each instruction than alone. A mix of 6 (max, fma, ex2, add, cvt, fma) takes 9.7
+#: more, these numbers in sum 9.6: they add.
+_HOPPER_BESIDE = {
+    "FFMA": Figure(1.21, "cycles", measured(f"{_BESIDE}: fma.f32, 1.27 and 2.48")),
+    "FADD": Figure(0.66, "cycles", measured(f"{_BESIDE}: add.f32, 1.19 and 1.85")),
+    "FMNMX": Figure(1.96, "cycles", measured(f"{_BESIDE}: max.f32, 2.23 and 4.19")),
+    "MUFU": Figure(2.58, "cycles", measured(f"{_BESIDE}: ex2.approx, 8.09 and 10.67")),
+    "IADD3": Figure(1.96, "cycles", measured(f"{_BESIDE}: add.u32, 1.21 and 2.19, two of them an instruction")),
+    "F2FP": Figure(1.96, "cycles", inferred(f"{_BESIDE}: as max.f32, which the mix of 6 agrees with")),
+    "FMUL": Figure(0.66, "cycles", inferred(f"{_BESIDE}: as add.f32, which reads two registers too")),
+    "IMAD": Figure(1.21, "cycles", inferred(f"{_BESIDE}: as fma.f32, which reads three registers too")),
+    **{
+        name: Figure(1.96, "cycles", inferred(f"{_BESIDE}: as max.f32 and add.u32, of the same pipe"))
+        for name in ("VIADD", "LOP3", "LEA", "SHF", "PRMT", "ISETP", "SEL", "FSEL", "FSETP")
+    },
+}
+_COLUMNS = "fma.f32, max.f32, ex2.approx and add.u32 beside m64nNk16 with N"
+_HOPPER_PART = {
+    registers: Figure(part, "of beside_mma", measured(f"{_OURS}: {_COLUMNS} {2 * registers}, mean ({least} to {most})"))
+    for registers, part, least, most in ((8, 0.24, 0.12, 0.52), (16, 0.43, 0.21, 0.86), (32, 0.79, 0.35, 1.25))
+}
 
 
 def _cycles(value: float, how: str) -> Figure:
@@ -158,6 +187,8 @@ H200 = Multiprocessor(
     next_cta=_residual(440, "empty kernels of 132 and 1056 CTAs that fill an SM alone"),
     latency=_HOPPER_LATENCY,
     pipe=_HOPPER_PIPE,
+    beside_mma=_HOPPER_BESIDE,
+    beside_part=_HOPPER_PART,
     branch=_residual(7, "chains of fma in a loop"),
     mma_start=_residual(10, "residual of one wgmma with its fence, commit and wait"),
     mma_tail=_residual(14, "residual of one wgmma with its fence, commit and wait"),
@@ -165,8 +196,7 @@ H200 = Multiprocessor(
     tma_gap=Figure(
         33, "cycles", unverified("FlashGPU-Sim: 32 to 33; the rings here take 147 cycles, most of them polling")
     ),
-    tma_row=_cycles(1.17, "copies of 128 and 256 rows from L2, rings of 3 to 6"),
-    tma_outside=_residual(4.8, "seen launches with tiles outside of the matrix"),
+    tma_row=_cycles(1.17, "copies of 128 and 256 rows from L2, rings of 3 to 6; as many with 0 to 120 rows outside"),
     tma_latency=_residual(228, "rings of one copy of 8 to 256 rows, less the thread's instructions"),
     tma_multicast=Figure(99, "cycles", unverified("FlashGPU-Sim: 99 to 100")),
     mma_fill=Figure(
@@ -214,6 +244,8 @@ _CSV = "SemiAnalysis, B200"
 
 B200 = replace(
     Multiprocessor(**_other("b200", unverified, "as H200, nobody has published it for B200")),
+    beside_mma={},  # accumulators are in tensor memory
+    beside_part={},
     mma_start=Figure(16, "cycles", inferred(f"{_CSV}: single MMAs, less the polling of the mbarrier")),
     mma_tail=Figure(70, "cycles", inferred(f"{_CSV}: single MMAs of one SM, 104 to 136 with issue and polling")),
     mma_registers=Figure(0, "cycles", measured(f"{_CSV}: A in tensor memory")),

@@ -18,18 +18,19 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.efficiency import LINE_BYTES, wavefronts
 from ptxgen.emulator.engines.timeline import Action, Timeline
 from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Instruction, Statement
 from ptxgen.timing.engines import Engines, Shared
-from ptxgen.timing.issue import Cost, Costs
+from ptxgen.timing.issue import BlockCost, Cost, Costs
 
 _NO_COST = Cost()
 _SECTOR = 32
 _SCHEDULERS = 4
-#: Bytes of a line of the instruction cache.
-_CODE_LINE = 128
+#: Cycles that warps may lie apart which execute a block at a time.
+_TOGETHER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,7 @@ class MachineSchedule(Timeline, Observer):
         self._ended: dict[int, float] = {}
         self._arrived: dict[int, float] = {}
         self._lines: Mapping[int, Cost] = {}
-        #: Lines of the instruction cache by PTX line, and what each SM has executed of either.
-        self._code: dict[int, list[int]] = {}
+        #: Blocks of the PTX and lines of the instruction cache that each SM has executed.
         self._fetched = set[tuple[int, int]]()
         self._fetched_code = set[tuple[int, int]]()
         self._issue: dict[tuple[int, int], Shared] = defaultdict(Shared)
@@ -80,9 +80,11 @@ class MachineSchedule(Timeline, Observer):
         self._barriers: dict[tuple[int, int], float] = {}
         self._machine: MachineView | None = None
         self._begun = set[int]()
-        #: Instructions of warps, and cycles by PTX line.
+        self._parts: dict[int, float] = {}
+        #: Instructions of warps, costs of blocks by rank, and the cycles that warps have spent there.
         self.issued = 0.0
-        self.line_cycles: dict[int, float] = defaultdict(float)
+        self._blocks: dict[int, BlockCost] = {}
+        self._spent: dict[int, float] = defaultdict(float)
         #: Begin and end of each CTA that has run, by slot.
         self.ctas: list[tuple[int, float, float]] = []
         self._cta_begins: dict[int, float] = {}
@@ -93,9 +95,10 @@ class MachineSchedule(Timeline, Observer):
         self._machine = machine
         self._at = [0.0] * len(machine.cta_slot)
         self._slot = [int(each) for each in machine.cta_slot]
-        costs = self._costs_of(program)
-        self._lines = costs.lines
-        self._code = {line: sorted({each.address // _CODE_LINE for each in code}) for line, code in costs.code.items()}
+        assert isinstance(program, Program)
+        self._program = program
+        self._costs = self._costs_of(program)
+        self._lines = self._costs.lines
 
     @property
     def warps_per_cta(self) -> int:
@@ -106,7 +109,7 @@ class MachineSchedule(Timeline, Observer):
         return slot % len(self.engines)
 
     def pick(self, ready: NDArray[np.bool_], current: NDArray[np.int64]) -> tuple[NDArray[np.int64], int] | None:
-        """The ready warps with the earliest cycle that stand at one pc; what completes before comes first."""
+        """The ready warps with the earliest cycles that stand at one pc; what completes before comes first."""
         assert self._machine is not None
         while True:
             warps = np.flatnonzero(ready).tolist()
@@ -117,10 +120,10 @@ class MachineSchedule(Timeline, Observer):
             if self._queue and self._queue[0][0] <= cycle:
                 self.jump()
                 continue
-            first = [warp for warp in warps if at[warp] == cycle]
-            pc = int(current[first[0]])
+            first = min((warp for warp in warps if at[warp] == cycle), key=lambda warp: current[warp])
+            pc, last = int(current[first]), cycle + _TOGETHER
             self.now = int(cycle)
-            return np.array([warp for warp in first if current[warp] == pc], np.int64), pc
+            return np.array([warp for warp in warps if at[warp] <= last and current[warp] == pc], np.int64), pc
 
     def submit(self, action: Action, *, pipe: object = None, works: Sequence[AsyncWork] = ()) -> None:
         now = float(self.now)
@@ -219,35 +222,55 @@ class MachineSchedule(Timeline, Observer):
             self.now = max(self.now, int(end))
             self.ctas.append((slot, self._cta_begins[slot], end))
 
-    def instruction_issued(
-        self, warps: NDArray[np.int64], lanes: NDArray[np.bool_], executes: NDArray[np.bool_], statement: Instruction
-    ) -> None:
+    def runs(self, warps: Sequence[int], rank: int) -> None:
         assert self._machine is not None
-        cost = self._lines.get(statement.line, _NO_COST)
+        if (cost := self._blocks.get(rank)) is None:
+            lines = (each.statement.line for each in self._program.blocks[rank].operations)
+            cost = self._blocks[rank] = BlockCost.of(lines, self._costs)
         per_cta, latest = self._machine.warps_per_cta, 0.0
-        fetched = self._code.get(statement.line, ())
-        for warp in warps.tolist():
+        for warp in warps:
             begin = self._at[warp]
-            for line in cost.loads:
-                # Loads of unrolled copies of the line are in flight together.
-                begin += max(self._loads.pop((warp, line), 0.0) - begin, 0.0) / cost.copies
+            for cycles, lines, copies in cost.waits:
+                begin += cycles
+                for line in lines:
+                    # Loads of unrolled copies of the line are in flight together.
+                    begin += max(self._loads.pop((warp, line), 0.0) - begin, 0.0) / copies
             sm = self._sm(self._slot[warp])
-            if (sm, statement.line) not in self._fetched:
-                self._fetched.add((sm, statement.line))
-                missing = [(sm, each) for each in fetched if (sm, each) not in self._fetched_code]
+            if (sm, rank) not in self._fetched:
+                self._fetched.add((sm, rank))
+                missing = [(sm, each) for each in cost.code if (sm, each) not in self._fetched_code]
                 self._fetched_code.update(missing)
                 begin += len(missing) * self.sm.fetch.value
             scheduler = sm, warp % per_cta % _SCHEDULERS
-            slot = self._issue[scheduler].take(begin, cost.issues)
-            end = max(begin + cost.cycles, slot + cost.issues)
+            part = self._part(self.engines[sm].accumulating(begin)) if cost.more else 0.0
+            more = part * cost.more
+            slot = self._issue[scheduler].take(begin, cost.issues + more)
+            end = max(begin + cost.after, slot + cost.issues) + more
             for name, busy in cost.pipes.items():
-                start = self._pipe[(*scheduler, name)].take(begin, busy)
-                end = max(end, start + busy)
-            self.line_cycles[statement.line] += end - self._at[warp]
+                if part:
+                    busy += part * cost.beside.get(name, 0.0)
+                end = max(end, self._pipe[(*scheduler, name)].take(begin, busy) + busy)
+            self._spent[rank] += end - self._at[warp]
             self._at[warp] = end
             latest = max(latest, end)
             self.issued += cost.issues
         self.now = int(latest)
+
+    def _part(self, registers: int) -> float:
+        """The part of `beside_mma` that arithmetic takes more while wgmma accumulates in so many registers."""
+        if registers not in self._parts:
+            known = {0: 0.0, **{count: part.value for count, part in self.sm.beside_part.items()}, 64: 1.0}
+            self._parts[registers] = float(np.interp(registers, list(known), list(known.values())))
+        return self._parts[registers]
+
+    @property
+    def line_cycles(self) -> dict[int, float]:
+        """Cycles of warps by PTX line."""
+        found: dict[int, float] = defaultdict(float)
+        for rank, cycles in self._spent.items():
+            for line, part in self._blocks[rank].shares.items():
+                found[line] += cycles * part
+        return found
 
     def memory_requested(self, access: MemoryAccess) -> None:
         active, places = access.active, access.places

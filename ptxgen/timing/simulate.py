@@ -18,6 +18,7 @@ from ptxgen.emulator import Emulator
 from ptxgen.emulator.device import EmulatedArray, with_directives
 from ptxgen.emulator.engines.timeline import Timeline
 from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.load.unused import Unused
 from ptxgen.emulator.observer import ProgramView
 from ptxgen.instr.model.targets import parse_target, runs_on
 from ptxgen.sass import Function
@@ -35,8 +36,8 @@ L2 = Literal["warm", "cold"]
 _ROUNDS = 3
 #: What a launch may execute, in blocks of instructions.
 _MOST_STEPS = 3_000_000
-#: Instructions that read shared memory into registers: with none of them the contents of copies decide nothing.
-_READS_SHARED = ("ld.shared", "ld.volatile.shared", "ldmatrix", "ld.acquire", "ld.relaxed", "atom.shared", "ldu")
+#: Instructions that a warp executes before the units and warps with earlier cycles are looked at again.
+_LONGEST = 32
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,23 @@ def _costs(text: str, entry: str, machine: str, lines: tuple[tuple[int, ...], ..
 
 
 def costs_of(kernel: Kernel, sm: Multiprocessor, program: ProgramView) -> Costs:
-    """The costs of a kernel's lines; the blocks of its program say which are unrolled."""
+    """The costs of a kernel's lines; the basic blocks of its program say which are unrolled."""
     assert isinstance(program, Program)
-    blocks = tuple(tuple(each.statement.line for each in block.operations) for block in program.blocks)
-    return _costs(kernel.text, kernel.entry.name, sm.name, blocks)
+    blocks: list[tuple[int, ...]] = []
+    for block in program.blocks:
+        lines = tuple(each.statement.line for each in block.operations)
+        if block.continues:
+            blocks[-1] += lines
+        else:
+            blocks.append(lines)
+    return _costs(kernel.text, kernel.entry.name, sm.name, tuple(blocks))
 
 
 class TimedEmulator(Emulator):
-    """An emulator whose time is that of `sms` multiprocessors of a machine, which run the clusters of `sample`."""
+    """An emulator whose time is that of `sms` multiprocessors of a machine, which run the clusters of `sample`.
+
+    `computes`: False where no data are computed on which neither control flow nor addresses depend.
+    """
 
     def __init__(
         self,
@@ -83,10 +93,14 @@ class TimedEmulator(Emulator):
         self._sampled, self._computes = sample, computes
         self.timed: MachineSchedule | None = None
 
+    def _program(self, kernel: Kernel, *, explored: bool) -> Program:
+        return Program.of(kernel, self._hardware(kernel), divided=True, longest=_LONGEST)
+
     def _timeline(self, kernel: Kernel) -> Timeline:
         sm = MULTIPROCESSORS[self._described.name]
         engines = [Engines(self._described, sm, self._share, number) for number in range(self._sms)]
-        self.timed = MachineSchedule(partial(costs_of, kernel, sm), engines, computes=self._computes)
+        computes = self._computes or Unused.of(self._program(kernel, explored=False)).needs_data
+        self.timed = MachineSchedule(partial(costs_of, kernel, sm), engines, computes=computes)
         self.observers = (self.timed,)
         return self.timed
 
@@ -143,11 +157,10 @@ def predict(
     megahertz = (
         clock or described.clock_of(flop / max(_array_bytes(held), 1)) if flop else clock or described.boost.value
     )
-    computes = _reads_shared(kernel)
 
     def run(share: Share) -> TimedEmulator:
         emulator = TimedEmulator(
-            described, share, sms=size, sample=sample, computes=computes, resident=min(resident, len(sample))
+            described, share, sms=size, sample=sample, computes=False, resident=min(resident, len(sample))
         )
         if memory is not None:
             emulator.memory = memory
@@ -213,11 +226,6 @@ def _resident(kernel: Kernel, shape: LaunchShape, machine: Machine) -> int:
 
 def _instructions(kernel: Kernel) -> list[Instruction]:
     return [each for each in walk(kernel.module.items) if isinstance(each, Instruction)]
-
-
-def _reads_shared(kernel: Kernel) -> bool:
-    """Whether registers may get what copies bring to shared memory."""
-    return any(each.opcode.startswith(_READS_SHARED) for each in _instructions(kernel))
 
 
 def _array_bytes(args: Sequence[object]) -> int:

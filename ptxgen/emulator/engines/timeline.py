@@ -79,6 +79,9 @@ class Timeline:
         """
         raise NotImplementedError
 
+    def runs(self, warps: Sequence[int], rank: int) -> None:
+        """Warps begin to execute a block. Of schedules that pace."""
+
     def blocks(self, warp: int, key: object, statement: Instruction) -> None:
         """A warp begins to wait at an instruction for what `key` names."""
 

@@ -26,13 +26,15 @@ GENERIC = frozenset(["cp.async", "st.async", "red.async"])
 class MmaShape:
     """An MMA as tensor cores see it: M×N with K of 32 bytes, of one CTA or of a pair (`ctas`).
 
-    `a_in_shared`: A is read from shared memory, not from registers or tensor memory.
+    `a_in_shared`: A is read from shared memory, not from registers or tensor memory. `registers`: those of each thread
+    that hold the accumulator; 0 where it is in tensor memory.
     """
 
     m: int
     n: int
     ctas: int = 1
     a_in_shared: bool = True
+    registers: int = 0
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

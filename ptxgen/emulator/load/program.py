@@ -79,6 +79,8 @@ class Block:
     """Whether it has strong accesses."""
     resumes: bool = False
     """Whether it is the rest of a block after a strong access: others may run in between."""
+    continues: bool = False
+    """Whether it is the rest of a basic block that `Program(divided=..., longest=...)` has divided."""
     separable: bool = False
     """Whether lanes may run it separately, for the sake of its strong accesses: it does not require the whole warp,
     nor go on to what does, nor branch back, so that the first lanes wait for the others.
@@ -128,6 +130,13 @@ def _orders(line: _Line) -> bool:
     return synchronizes or _STRONG.search(line.statement.opcode) is not None
 
 
+def _stands_alone(line: _Line) -> bool:
+    """Whether an instruction blocks, or accesses memory, so that its cycle matters by itself."""
+    traits = line.instruction.traits if line.instruction is not None else None
+    spaces = traits.spaces_read | traits.spaces_written if traits is not None else frozenset[str]()
+    return (line.semantics is not None and line.semantics.kind == "blocking") or not spaces <= {"param", "const"}
+
+
 @dataclass(slots=True, eq=False)
 class _Body:
     """A function: its names, its lines (`end` is the None behind them), and its registers as far as they are used."""
@@ -172,9 +181,11 @@ class Program:
     It is independent of the machine: launches share one, which `of` keeps with the kernel.
     """
 
-    def __init__(self, kernel: Kernel, hardware: Target, *, divided: bool = False) -> None:
-        #: True if blocks end before and behind each instruction that synchronizes, for `emulator.explore`.
+    def __init__(self, kernel: Kernel, hardware: Target, *, divided: bool = False, longest: int = 0) -> None:
+        #: True if blocks end before and behind each instruction that synchronizes, for `emulator.explore` and timing.
         self._divided_everywhere = divided
+        #: The most instructions of a block; 0 for any number.
+        self._longest = longest
         #: The architecture that executes the kernel, whose tensor cores decide how sums are rounded.
         self.kernel, self.hardware = kernel, hardware
         functions = reachable(kernel.module, kernel.entry)
@@ -216,13 +227,13 @@ class Program:
         self.native = NativeBlocks(len(self.blocks))
 
     @classmethod
-    def of(cls, kernel: Kernel, hardware: Target, *, divided: bool = False) -> Program:
+    def of(cls, kernel: Kernel, hardware: Target, *, divided: bool = False, longest: int = 0) -> Program:
         """The program of a kernel, made once for each architecture."""
-        key = cls, hardware, divided
+        key = cls, hardware, divided, longest
         found = kernel.cache.get(key)
         if not isinstance(found, Program):
             with paused_collection():
-                found = kernel.cache[key] = cls(kernel, hardware, divided=divided)
+                found = kernel.cache[key] = cls(kernel, hardware, divided=divided, longest=longest)
         return found
 
     # Registers.
@@ -417,14 +428,16 @@ class Program:
         bodies = {body.function.name: body for body in self._bodies}
         order: list[tuple[int, int, _Body]] = []
         resumes: list[bool] = []
+        continues: list[bool] = []
         ranks: dict[int, int] = {}
         for name in names:
-            starts, successors, resumed = self._graph(bodies[name])
+            starts, successors, resumed, continued = self._graph(bodies[name])
             ends = [*starts[1:], starts[-1]]
             for position in execution_order(successors):
                 ranks[starts[position]] = len(order)
                 order.append((starts[position], ends[position], bodies[name]))
                 resumes.append(starts[position] in resumed)
+                continues.append(starts[position] in continued)
         self.entry = ranks[self._bodies[0].start]
         for body in self._bodies[1:]:
             callee = Callee(body.function, body.names, self.variables.frames[body.function.name], ranks[body.start])
@@ -436,13 +449,15 @@ class Program:
             calls = last is not None and last.control == "call"
             waits = block.aligned or any(blocks[each].begins_aligned for each in block.successors if each < len(blocks))
             block.separable = block.strong and forward and not calls and not waits
-            block.resumes = resumes[rank]
+            block.resumes, block.continues = resumes[rank], continues[rank]
         for name in recursive:
             self.calls.callees[name].saved.extend(bodies[name].registers)
         return blocks
 
-    def _graph(self, body: _Body) -> tuple[list[int], list[list[int]], set[int]]:
-        """Where the blocks of a body start, the last at its end, which follow each, and which `Block.resumes`."""
+    def _graph(self, body: _Body) -> tuple[list[int], list[list[int]], set[int], set[int]]:
+        """Where the blocks of a body start, the last at its end, which follow each, and which `Block.resumes` and
+        `Block.continues`.
+        """
         leaders = {body.start, body.end}  # the last block is empty: lanes that reach it exit
         published = False
         for index in range(body.start, body.end):
@@ -462,11 +477,10 @@ class Program:
                     leaders.add(index)  # lanes that wait there for others have executed what precedes it
                 leaders.add(index + 1)
                 leaders.update(target for target in self._labels(line) if target is not None)
-            if self._divided_everywhere and _orders(line):
-                leaders.update((index, index + 1))
         # Labels inside a block begin none unless a branch targets them.
-        resumed = self._divided(body, leaders)
-        starts = sorted(leaders | resumed)
+        continued = self._parts_of_blocks(body, leaders)
+        resumed = self._divided(body, leaders | continued)
+        starts = sorted(leaders | continued | resumed)
         number = {start: position for position, start in enumerate(starts)}
         successors: list[list[int]] = []
         for end in starts[1:]:
@@ -474,7 +488,24 @@ class Program:
             assert line is not None
             edges = [number[end]] if self._falls_through(line) else []
             successors.append(edges + [number[target] for target in self._labels(line) if target is not None])
-        return starts, [*successors, []], resumed
+        return starts, [*successors, []], resumed, continued
+
+    def _parts_of_blocks(self, body: _Body, leaders: set[int]) -> set[int]:
+        """Where basic blocks, which begin at `leaders`, are divided.
+
+        At what synchronizes, and with a limit of their length also at accesses of memory and what blocks.
+        """
+        found, length = set[int](), 0
+        for index in range(body.start, body.end):
+            line = self._lines[index]
+            assert line is not None
+            if (self._divided_everywhere and _orders(line)) or (self._longest and _stands_alone(line)):
+                found.update((index, index + 1))
+            if index in leaders or index in found or (self._longest and length == self._longest):
+                found.add(index)
+                length = 0
+            length += 1
+        return found - leaders
 
     def _divided(self, body: _Body, leaders: set[int]) -> set[int]:
         """Where blocks go on with a second access by which CTAs synchronize, and so on."""

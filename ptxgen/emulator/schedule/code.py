@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ptxgen.emulator.load.program import Block, Operation, Program
+from ptxgen.emulator.load.unused import Unused
 from ptxgen.emulator.native.library import Library, library
 from ptxgen.emulator.native.runs import with_runs
 from ptxgen.emulator.state.group import Group
@@ -30,7 +31,9 @@ class Code:
         self, program: Program, machine: Machine, watchers: Sequence[Watcher], *, single: bool = False
     ) -> None:
         self._program, self._machine = program, machine
-        self._library = None if single else library()
+        #: Instructions that nothing executes, as only data depend on them.
+        self._unused = frozenset[Operation]() if machine.timeline.computes else Unused.of(program).operations
+        self._library = None if single or self._unused else library()
         #: Whether a block is as it will stay.
         self._settled = [self._library is None] * len(program.blocks)
         self._blocks: list[Block | None] = [None] * len(program.blocks)
@@ -39,7 +42,10 @@ class Code:
     def __getitem__(self, rank: int) -> Block:
         found = self._blocks[rank]
         if found is None:
-            found = self._blocks[rank] = self._watched(self._program.blocks[rank])
+            block = self._program.blocks[rank]
+            if not self._unused.isdisjoint(block.operations):
+                block = replace(block, operations=[each for each in block.operations if each not in self._unused])
+            found = self._blocks[rank] = self._watched(block)
         if not self._settled[rank] and self._library is not None:
             times = self._program.native.times
             times[rank] += 1

@@ -349,7 +349,10 @@ class Scheduler:
         machine = self.machine
         self.warps.steps += 1
         self.warps.last_run[group.warps] = self.warps.steps
-        block = self.code[self._pc_of(group)]
+        rank = self._pc_of(group)
+        block = self.code[rank]
+        if machine.timeline.paces:
+            machine.timeline.runs(group.indices.tolist(), rank)
         first = block.operations[0].statement if block.operations else None
         self._watchdog.step(self.warps.steps, self.finished, self.ctas, first)
         current: Group | None = group

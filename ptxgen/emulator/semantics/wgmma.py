@@ -291,7 +291,7 @@ class _Multiply:
             a = self._a_chunks(int(work.a[position]), size) if work.a is not None else None
             b = self._b_chunks(int(work.b[position]), size)
             issued = machine.issue("wgmma.mma_async", statement, int(slots[position]), int(warps[0]), pipe=pipe)
-            issued.mma = MmaShape(_ROWS, self.shape.n, a_in_shared=work.a is not None)
+            issued.mma = MmaShape(_ROWS, self.shape.n, a_in_shared=work.a is not None, registers=len(self.accumulator))
             for chunks in (a, b):
                 if chunks is not None:
                     machine.events.work_reads_shared(
