@@ -122,6 +122,7 @@ _TITLES = {
     "missing-directive": "missing directive",
     "missing-modifier": "missing modifier",
     "modifier-order": "misplaced modifier",
+    "non-ascii": "illegal character",
     "old-ptxas": "refused by older ptxas",
     "operand-count": "operand mismatch",
     "operand-kind": "operand kind mismatch",

@@ -30,5 +30,12 @@ class Context:
             yield Problem("removed", message)
 
 
+def non_ascii(string: str) -> Iterator[Problem]:
+    """That a string, such as a file's path, is not ASCII (PTX ISA 4.1); comments may be anything (ptxas 13.5)."""
+    if not string.isascii():
+        wrong = next(each for each in string if not each.isascii())
+        yield Problem("non-ascii", f"{wrong!r} in {string} is not ASCII; only comments may have such characters")
+
+
 def power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxgen import syntax
 from ptxgen.instr.model.symbols import Problem
 from ptxgen.instr.model.targets import ALL, Availability
-from ptxgen.instr.module.context import Context
+from ptxgen.instr.module.context import Context, non_ascii
 from ptxgen.syntax.lexer import integer_value
 
 _SECTION = Availability("2.0", ALL)
@@ -37,6 +37,7 @@ class Debugging:
         elif statement.index in self.files:
             yield Problem("redeclared", f".file {statement.index} is declared already")
         self.files.add(statement.index)
+        yield from non_ascii(statement.arguments[1])
         if len(statement.arguments) > 2:
             yield from self.context.lacks("the time stamp of .file", _SIZES)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ptxgen import syntax
 from ptxgen.instr.model.symbols import Problem
 from ptxgen.instr.model.targets import ALL, Availability
-from ptxgen.instr.module.context import Context
+from ptxgen.instr.module.context import Context, non_ascii
 from ptxgen.syntax.lexer import integer_value
 
 _LIMIT = 2**32 - 1
@@ -157,6 +157,7 @@ def pragma_problems(
     missing = [*context.lacks(".pragma", _DIRECTIVE)]
     yield from missing
     for string in pragma.arguments if not missing else ():
+        yield from non_ascii(string)
         name, _, argument = string[1:-1].partition(" ")
         if name not in _PRAGMAS:
             known = " ".join(_PRAGMAS)
