@@ -494,7 +494,9 @@ class Emulator:
             accumulator_copies=program.accumulator_copies,
             register_count=initial_count(kernel.entry),
             reads_time=program.reads_time,
-            has_strong_loads=program.has_strong_loads or program.polls_atomically,
+            has_strong_loads=program.has_strong_loads
+            or program.polls_atomically
+            or (perturbation is not None and bool(perturbation.stale)),
             has_read_only_loads=program.has_read_only_loads,
             uses_reserved_shared=program.uses_reserved_shared,
             multiprocessors=min(self.told_multiprocessors or slots, slots),
@@ -504,7 +506,7 @@ class Emulator:
         checks = self.checks and checks
         timeline = self._timeline(kernel)
         machine = Machine(config, memory or self.memory, timeline, Findings(checks), perturbation)
-        observers = [] if perturbation is not None else [*self.observers, *watching_too]
+        observers = [*(() if perturbation is not None else self.observers), *watching_too]
         if checks:
             observers[:0] = checks_of(machine, advice=self.advice if perturbation is None else None)
         machine.observe(observers)

@@ -8,7 +8,8 @@ The value may also decide that no atomic operation is needed: `while (value > ol
 others build the maximum of floats, and graph searches test `visited[v]` before `atomicExch(&visited[v], 1)`. The
 decision is that of the moment of the load, which nothing orders with the other accesses anyway. A function that returns
 the old value then returns what was loaded in place of what the atomic operation found. `rechecked_loads` says what the
-text must show. The rerun for raced reads cannot: with other bytes there nothing would be tried at all.
+text must show. A rerun with other bytes there cannot: nothing would be tried at all. Where the text does not show it,
+as for lanes that vote, reruns with older values may (`Rerun.decided_again`).
 
 Where the value goes through local memory or a call, as in builds for debugging, nothing follows it: the load counts as
 one of these once a thread has used an atomic operation at the address from which that load of its has read.

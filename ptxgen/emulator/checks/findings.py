@@ -26,6 +26,10 @@ _LIMIT, _ACCESSES = 20, 16
 #: Why an error is but advice.
 HARMLESS = "harmless here: rerunning with different bytes there changed nothing"
 DEAD = "harmless here: rerunning with other values in place of what this load gets changed nothing"
+DECIDED = (
+    "harmless here: atomic operations decide again; reruns with older values in this load, and with the warps one "
+    "after the other, left the same words in memory"
+)
 #: A warp that a message names (`HappensBefore.member_name`); only what `add` reports is compared as text.
 _WARP = re.compile(r"\bwarp \d+(?: of the CTA of rank \d+)?")
 #: What differs in rules between the stages of a ring, and between its rounds: indices, addresses, phases, and how the
@@ -367,13 +371,14 @@ class Findings:
             return frozenset()
         return frozenset[int]().union(*(each.raced or () for each in self._found if each.finding.severity == "error"))
 
-    def make_reads_harmless(self, lines: frozenset[int]) -> None:
-        """Nothing depends on what loads of these lines get: their races become advice."""
+    def make_reads_harmless(self, lines: frozenset[int], why: str = DEAD, fix: str | None = None) -> None:
+        """Nothing depends on what loads of these lines get: their races become advice, with this fix if it is given."""
         if self._dropped and not lines >= self.raced_lines:
             return  # what was not kept may be of the others
         for each in self._found:
             if each.raced and each.raced <= lines and each.finding.severity == "error":
-                each.finding = replace(noted(each.finding, DEAD), severity="advice")
+                found = each.finding if fix is None else replace(each.finding, fix=fix)
+                each.finding = replace(noted(found, why), severity="advice")
 
     def has_error(self, code: str) -> bool:
         """Whether there is an error of a code."""

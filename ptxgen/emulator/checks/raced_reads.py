@@ -17,10 +17,18 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from ptxgen.emulator.state.raced_loads import RacedBytes, RacedLoads, pairs_of
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
+#: Atomic operations that decide again what a weak load of the word may have decided wrongly.
+_DECIDES = frozenset(["cas", "min", "max", "or", "and"])
 #: Bytes that are kept for a line; loads of more are not judged.
 _MOST = 1 << 22
+
+
+def decides_again(statement: Statement | None) -> bool:
+    """Whether an instruction is an atomic operation that changes nothing where another thread has done so before."""
+    parts = statement.opcode.split(".") if isinstance(statement, Instruction) else [""]
+    return parts[0] in ("atom", "red") and not _DECIDES.isdisjoint(parts)
 
 
 class _Kept(NamedTuple):
@@ -48,6 +56,10 @@ class RacedReads:
         self._flags = flags
         self._bytes: dict[int, list[_Kept]] = {}
         self._counts: dict[int, int] = {}
+        #: Lines of loads whose lanes vote.
+        self._voted: set[int] = set()
+        #: Lines of loads that race with something else than atomic operations that decide again.
+        self._stored: set[int] = set()
 
     def may_judge(self, load: Statement) -> bool:
         """Whether a rerun can show that nothing depends on a load: not on one that polls a flag, or has no use."""
@@ -61,12 +73,28 @@ class RacedReads:
         offsets: NDArray[np.int64],
         storers: NDArray[np.int64],
         loaders: NDArray[np.int64],
+        *,
+        decides: bool,
     ) -> None:
-        """Accesses of `size` bytes at these offsets are raced, stored and loaded by these warps (see `RacedLoads`)."""
+        """Accesses of `size` bytes at these offsets are raced, stored and loaded by these warps (see `RacedLoads`).
+
+        `decides`: the store is an atomic operation that does (`decides_again`).
+        """
         line = load.line
+        if not decides:
+            self._stored.add(line)
+        elif line not in self._voted and self._flags.votes_around(load):
+            self._voted.add(line)
         self._counts[line] = self._counts.get(line, 0) + len(offsets)
         if self._counts[line] <= _MOST:
             self._bytes.setdefault(line, []).append(_Kept(space, size, offsets, storers, loaders))
+
+    def decided_again(self, lines: Iterable[int]) -> frozenset[int]:
+        """Those of the lines whose loads race with atomic operations alone that decide again, and whose lanes vote.
+
+        Of other loads the text shows whether an atomic operation decides again (`rechecked_loads`, `write_once`).
+        """
+        return frozenset(line for line in lines if line in self._voted and line not in self._stored)
 
     def loads(self, lines: Iterable[int]) -> RacedLoads | None:
         """What a rerun replaces to judge loads of these lines; None if that is not known of all."""

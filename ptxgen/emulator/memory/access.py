@@ -132,6 +132,8 @@ def load_words(
         machine.effects += machine.strong_loads.replace(access, values)
     elif machine.perturbation is not None:
         machine.perturbation.loaded(access, values)
+        if statement.line in machine.perturbation.stale:
+            machine.effects += machine.strong_loads.replace(access, values)
     machine.events.memory_loads(access)
     return values
 

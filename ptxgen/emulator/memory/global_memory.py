@@ -113,6 +113,11 @@ class GlobalMemory:
         """All bytes up to there, as a view."""
         return self.data[: self._end]
 
+    def parts(self) -> list[slice]:
+        """The arrays, as parts of `written()`."""
+        begins = ((each.address - HEAP_BASE, each.bytes) for each in self._allocations)
+        return [slice(begin, begin + size) for begin, size in begins]
+
     def copy(self) -> GlobalMemory:
         """The same arrays with the same bytes."""
         made = GlobalMemory(self.limit)

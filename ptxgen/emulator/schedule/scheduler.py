@@ -120,7 +120,7 @@ class Scheduler:
         clusters.ended[slots] = False
         self.left[slots] = machine.threads
         timeline = machine.timeline
-        if timeline.schedule == "random" and self.ctas > clusters.size:
+        if timeline.schedule == "random" and self.ctas > clusters.size and not self.warps.one_by_one:
             late = np.array([timeline.random.getrandbits(1) for _ in residents], np.bool_)
             if timeline.starves and len(late) > 1 and late.all() == late.any():  # some come late, but not all
                 late[timeline.random.randrange(len(late))] ^= True
@@ -231,6 +231,10 @@ class Scheduler:
                     report_deadlock(self)
                     return "deadlock"
         return status
+
+    def limit(self, steps: int) -> None:
+        """End the launch as incomplete after so many steps, if that is less than its limit."""
+        self._watchdog.max_steps = min(self._watchdog.max_steps, steps)
 
     def advance(self) -> Status | None:
         """Run one step; the status if the launch ends with it. `blocked` is then whether no lane could run."""

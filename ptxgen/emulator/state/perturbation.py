@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,10 @@ class Perturbation:
     writes: AccessedGranules = field(default_factory=dict)
     #: What weak loads get from bytes that another thread may be storing is replaced too.
     raced: RacedLoads | None = None
+    #: Lines of weak loads that return stale values like relaxed ones (`StaleLoads`), wherever these may.
+    stale: frozenset[int] = frozenset()
+    #: Warps run one after the other, as far as each can, in ascending or descending order; "": all together.
+    one_by_one: Literal["ascending", "descending", ""] = ""
 
     def fill(self, register: NDArray[Any], source: int | str) -> None:
         """Put its bytes into a register, (warps, 32) or more, of some warps."""

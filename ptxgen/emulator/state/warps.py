@@ -65,6 +65,9 @@ class Warps:
         #: Lanes that have run ahead of others of their warp with a lower pc.
         self._ahead = np.zeros((warps, 32), np.bool_)
         self._any_ahead = False
+        #: Of a rerun whose warps run one after the other (`Perturbation`): in which order, and which runs now.
+        self.one_by_one = machine.perturbation.one_by_one if machine.perturbation is not None else ""
+        self._alone = 0
 
     def begin(self, warps: NDArray[np.int64], entry: int) -> None:
         """New CTAs start in these warps: the pc of their threads is the entry."""
@@ -168,6 +171,10 @@ class Warps:
         if not np.count_nonzero(ready):
             return None
         current, timeline = self.current, self._machine.timeline
+        if self.one_by_one:
+            if not ready[self._alone]:
+                self._alone = int(np.flatnonzero(ready)[0 if self.one_by_one == "ascending" else -1])
+            return self.group(np.array([self._alone]), int(current[self._alone]))
         if timeline.starves and self.steps % _PATIENCE:
             ready = self._starving(ready)
         if self._leaves_behind:

@@ -24,7 +24,7 @@ from ptxgen.emulator.checks.messages.repeated import Repeated
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party, WeakFlags
-from ptxgen.emulator.checks.raced_reads import RacedReads
+from ptxgen.emulator.checks.raced_reads import RacedReads, decides_again
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
@@ -234,7 +234,9 @@ class GlobalEvents:
             return False  # what a flag lacks that orders them shows where other bytes are read
         if side:
             flags = self._happens_before.flags(warp, *((-1, number) if number else (actor, clock)))
-            warps = report_unfenced(self._findings, found, other, side, statement, flags, self._flags.text)
+            decides = decides_again(statement) or decides_again(self.kind_of(event).statement)
+            raced = self._raced_load(event, what, statement) if decides else None
+            warps = report_unfenced(self._findings, found, other, side, statement, flags, self._flags.text, raced)
             self._repeated.reported((side, *self._race(warp, event, what, statement, equal=equal)), warps)
             return True
         under_way = bool(number) or clock == PENDING
@@ -316,10 +318,13 @@ class GlobalEvents:
         kinds, plain = self.kind[events], (self.operation[events] == 0) & (self.clock[events] != PENDING)
         for kind in np.unique(kinds[plain]).tolist():
             chosen, (earlier, done) = plain & (kinds == kind), self._kinds[kind]
+            at, before = offsets[chosen], self.actor[events[chosen]]
             if what == "load" and done in STORES:
-                self._raced.add(statement, "global", size, offsets[chosen], self.actor[events[chosen]], actors[chosen])
+                decides = decides_again(earlier)
+                self._raced.add(statement, "global", size, at, before, actors[chosen], decides=decides)
             elif done == "load" and what in STORES:
-                self._raced.add(earlier, "global", size, offsets[chosen], actors[chosen], self.actor[events[chosen]])
+                decides = decides_again(statement)
+                self._raced.add(earlier, "global", size, at, actors[chosen], before, decides=decides)
 
     def _raced_load(self, event: int, what: str, statement: Statement) -> int | None:
         """The line of the weak load of a race with a store, if a rerun may judge it."""

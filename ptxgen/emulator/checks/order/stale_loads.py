@@ -96,6 +96,8 @@ class StaleLoads(StrongLoads):
     ) -> None:
         super().__init__()
         self._happens_before, self._timeline, self._loops = happens_before, timeline, loops
+        #: Every load returns a stale value that it may, whatever the schedule: for reruns.
+        self.always = False
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
         #: How often all lanes of a warp have exchanged values.
@@ -223,7 +225,7 @@ class StaleLoads(StrongLoads):
         With `eager` only signals, which release or are made alone, as data and histograms are not: who waits for too
         few of them, or for a value that was there before, shows by the value before the last.
         """
-        if self._timeline.schedule != "eager":
+        if self.always or self._timeline.schedule != "eager":
             return True
         return alone or _RELEASES.search(statement.opcode) is not None
 
@@ -313,6 +315,7 @@ class StaleLoads(StrongLoads):
         change.ordered.setdefault(own, self._happens_before.clock(warp))  # at most once
         timeline = self._timeline
         may = timeline.schedule == "random" and not (torn and timeline.starves) and change.turn is None
+        may = may and not self.always
         if ordered or (may and not enough and timeline.random.getrandbits(1)):
             return None
         self._returned[statement.line, change.line] += not _same(change.old, change.new)

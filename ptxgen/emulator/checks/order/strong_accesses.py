@@ -132,9 +132,10 @@ def report_unfenced(
     statement: Statement,
     flags: frozenset[int],
     text: KernelText | None = None,
+    raced: int | None = None,
 ) -> set[Hashable] | None:
     """Report that only a flag or lock orders two accesses, and that one `side` of it lacks a fence; `flags` are the
-    lines of its accesses in the kernel's `text`.
+    lines of its accesses in the kernel's `text`, `raced` is as for `Findings.report`.
 
     Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation. Gives what
     `Findings.report` does.
@@ -162,6 +163,7 @@ def report_unfenced(
         cause=frozenset(
             [("unfenced flag", side, other.line), causes.unordered(found.line, other.line), *map(causes.flag, flags)]
         ),
+        raced=raced,
     )
 
 

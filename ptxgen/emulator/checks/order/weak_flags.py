@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.messages.kernel_text import KernelText
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
-from ptxgen.emulator.load.flow import shortest_cycle
+from ptxgen.emulator.load.flow import innermost_loop, shortest_cycle
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Address, Instruction, Name, Statement
@@ -31,6 +31,8 @@ _READS = ("load", "strong load", "atomic operation")
 _WRITES = ("store", "strong store", "atomic operation")
 
 
+#: Opcodes by which the lanes of a warp decide together.
+_COLLECTIVE = ("vote.", "match.", "shfl.", "redux.", "activemask.", "elect.")
 #: Opcodes that the loop around a poll does not have.
 _WORK = ("bar.sync", "barrier.", "mbarrier.", "cp.", "clusterlaunchcontrol.", "tcgen05.", "wgmma.", "mma.")
 
@@ -109,7 +111,8 @@ class WeakFlags(Observer):
             self._passes(found, earlier, line)
         parties = dict.fromkeys(each.statement for each in (found, earlier) if each.what in ("load", "store"))
         weak = " and ".join(_named(each) for each in parties if each is not None)
-        if not weak:
+        if not weak or (polls not in parties and "store" not in (found.what, earlier.what)):
+            # An atom.cas decides its loop, but only beside a weak store its word is a flag.
             return FlagRace(frozenset([causes.flag(line)]))
         return FlagRace(
             frozenset([causes.flag(line)]),
@@ -206,7 +209,34 @@ class WeakFlags(Observer):
             for index, operation in enumerate(block.operations)
             if operation.statement.opcode.startswith(("ld.", "atom."))
             and _decides(operation, index, [blocks[each] for each in shortest_cycle(program.successors, rank)])
+            and not (operation.statement.opcode.startswith("ld.") and self._swaps_around(rank))
         }
+
+    def votes_around(self, load: Statement) -> bool:
+        """Whether lanes vote, or exchange values, in the innermost loop around a load, or anywhere if it is in none."""
+        program = self._program
+        assert program is not None
+        everywhere = range(len(program.blocks))
+        return any(
+            operation.statement.opcode.startswith(_COLLECTIVE)
+            for rank, block in enumerate(program.blocks)
+            if any(operation.statement is load for operation in block.operations)
+            for each in innermost_loop(program.successors, rank) or everywhere
+            for operation in program.blocks[each].operations
+        )
+
+    def _swaps_around(self, rank: int) -> bool:
+        """Whether the innermost loop around a block has a compare-and-swap.
+
+        Lanes that vote which of them swaps, as those that probe a hash table together, come back to the load past it.
+        """
+        program = self._program
+        assert program is not None
+        return any(
+            operation.statement.opcode.startswith("atom.") and "cas" in operation.statement.opcode.split(".")
+            for each in innermost_loop(program.successors, rank)
+            for operation in program.blocks[each].operations
+        )
 
 
 def _decides(polls: Operation, index: int, loop: Sequence[Block]) -> bool:

@@ -24,6 +24,7 @@ from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.order.warp_sync import LAGS
 from ptxgen.emulator.checks.order.weak_flags import FlagRace, Party
+from ptxgen.emulator.checks.raced_reads import decides_again
 from ptxgen.emulator.checks.registry import mbarriers, races
 from ptxgen.emulator.checks.shared.collaborators import Collaborators
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
@@ -151,6 +152,7 @@ class SharedRaces:
         access: AsyncOperation,
         warp: int,
         accesses: ThreadAccesses | StrongStores,
+        line: int,
         slot: int,
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
@@ -163,14 +165,15 @@ class SharedRaces:
         if not isinstance(accesses, ThreadAccesses):
             bytes = offsets_of(granules, masks)
             parties = np.full(len(bytes), UNKNOWN), np.full(len(bytes), member)
-            self.raced.add(access.statement, "shared", 1, bytes, *parties)
+            self.raced.add(access.statement, "shared", 1, bytes, *parties, decides=decides_again(statements.get(line)))
             return
         for other, line, at, bits in accesses.conflicts(slot, member, granules, masks, observed.clocks):
             bytes = offsets_of(at, bits)
             load = statements.get(line) if loads else access.statement
             if load is not None:
                 storer, loader = (member, other) if loads else (other, member)
-                self.raced.add(load, "shared", 1, bytes, np.full(len(bytes), storer), np.full(len(bytes), loader))
+                parties = np.full(len(bytes), storer), np.full(len(bytes), loader)
+                self.raced.add(load, "shared", 1, bytes, *parties, decides=decides_again(access.statement))
 
     def _found(self, access: AsyncOperation, warp: int, verb: str, at: int) -> Access:
         """The access that is reported, at an offset of shared memory."""
@@ -242,7 +245,11 @@ class SharedRaces:
             side = "" if excuse or behind else happens_before.unfenced_side(warp, actor, clock)
             if side:
                 flags = happens_before.flags(warp, actor, clock)
-                report_unfenced(self._findings, found, other, side, access.statement, flags, self._flags.text)
+                decides = decides_again(access.statement) or decides_again(happens_before.statements.get(line))
+                raced = self._raced_load(access, accesses, line, loads=loads) if decides else None
+                if raced is not None:
+                    self._note(access, warp, accesses, line, slot, granules, masks, observed, loads=loads)
+                report_unfenced(self._findings, found, other, side, access.statement, flags, self._flags.text, raced)
                 continue
             other_warp = warp - warp % happens_before.members + member
             relaxed = happens_before.relaxed.order(warp, other_warp, clock)
@@ -290,7 +297,7 @@ class SharedRaces:
             may_drop = not (by_mma or flag.weak or copied or parity)
             raced = self._raced_load(access, accesses, line, loads=loads) if may_drop else None
             if raced is not None:
-                self._note(access, warp, accesses, slot, granules, masks, observed, loads=loads)
+                self._note(access, warp, accesses, line, slot, granules, masks, observed, loads=loads)
             early = None
             if loads and access.what in _COPIES and access.mbarrier is not None:
                 early = self._waits.released_early(other_warp, warp, clock, access.mbarrier)

@@ -9,18 +9,26 @@ other bytes there. If it ends alike with the same global memory, the values are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.checks.cas_loops import STRONG_LOAD
+from ptxgen.emulator.checks.findings import DECIDED
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.stale_loads import StaleLoads
+from ptxgen.emulator.checks.raced_reads import decides_again
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.uninitialized.suspects import Source, Verdict
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
+from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.state.perturbation import Perturbation
+from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.memory.global_memory import GlobalMemory
@@ -43,10 +51,39 @@ _ALONE = 8
 _MOST = 1 << 26
 
 
+#: A rerun that takes this many times as many steps, and so many more, depends on the values: a loop may not end.
+_LONGER, _LEAST = 4, 1000
+
+
 class Begin(Protocol):
     """Begins a launch anew on some memory, with a perturbation."""
 
-    def __call__(self, memory: GlobalMemory, perturbation: Perturbation, checks: bool = True, /) -> Scheduler: ...
+    def __call__(
+        self,
+        memory: GlobalMemory,
+        perturbation: Perturbation,
+        checks: bool = True,
+        /,
+        *,
+        watching_too: Sequence[Observer] = (),
+    ) -> Scheduler: ...
+
+
+class _Stores(Observer):
+    """How many threads store by each instruction, but for atomic operations that decide again."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Statement] = Counter()
+
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        if access.space != "local":
+            self.counts[access.statement] += int(np.count_nonzero(access.active))
+
+    def memory_updates(
+        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
+    ) -> None:
+        if not decides_again(access.statement):
+            self.counts[access.statement] += int(np.count_nonzero(access.active))
 
 
 def snapshot(memory: GlobalMemory) -> GlobalMemory | None:
@@ -81,6 +118,44 @@ class Rerun:
         if not lines or self._drops(lines):
             return lines
         return frozenset(line for line in sorted(lines)[:_ALONE] if len(lines) > 1 and self._drops(frozenset([line])))
+
+    def decided_again(self, lines: frozenset[int]) -> frozenset[int]:
+        """The lines of weak loads that race only with atomic operations that decide again, and whose lanes vote, if the
+        launch leaves the same words whatever these loads see.
+
+        That is older values where the memory model permits them, and all or none of what other warps do where the warps
+        run one after the other. What order a hash table has depends on who came first, so the order of the words of an
+        array does not count; but as many threads must execute each store.
+        """
+        shared = self._done.machine.events.find(SharedAccesses)
+        assert shared is not None
+        loads = shared.raced.decided_again(lines)
+        tried = (
+            Perturbation(0, stale=loads),
+            Perturbation(0, one_by_one="ascending"),
+            Perturbation(0, one_by_one="descending"),
+            Perturbation(0, one_by_one="ascending", stale=loads),
+        )
+        stores = self._stores(Perturbation(0)) if loads else None
+        same = stores is not None and all(self._stores(each) == stores for each in tried)
+        return loads if same else frozenset()
+
+    def _stores(self, perturbation: Perturbation) -> Mapping[Statement, int] | None:
+        """How many threads execute each store in a rerun; None if it leaves other words, or does not end."""
+        stores = _Stores()
+        again = self._begin(self._before.copy(), perturbation, True, watching_too=(stores,))
+        # Warps that run one after the other take a step for each block that they run together otherwise.
+        again.limit(_LONGER * (self._done.instructions if perturbation.one_by_one else self._done.warps.steps) + _LEAST)
+        if isinstance(again.machine.strong_loads, StaleLoads):
+            again.machine.strong_loads.always = bool(perturbation.stale)
+        if again.run() not in ("ok", "findings") or sorted(again.machine.printed) != sorted(self._done.machine.printed):
+            return None
+        now = again.machine.memory.written()
+        same = len(now) == len(self._after) and all(
+            np.array_equal(now[part], self._after[part]) or np.array_equal(_words(now[part]), _words(self._after[part]))
+            for part in self._before.parts()
+        )
+        return stores.counts if same else None
 
     def _drops(self, lines: frozenset[int]) -> bool:
         shared = self._done.machine.events.find(SharedAccesses)
@@ -125,6 +200,7 @@ class Rerun:
 
     def _verdict(self, perturbation: Perturbation, *, checks: bool = True) -> Verdict:
         again, done = self._begin(self._before.copy(), perturbation, checks), self._done
+        again.limit(_LONGER * done.warps.steps + _LEAST)
         order, shared = again.machine.events.find(HappensBefore), again.machine.events.find(SharedAccesses)
         if shared is not None:
             shared.raced.is_rerun = True
@@ -144,6 +220,11 @@ class Rerun:
         return "copied" if copied.all() else "used"
 
 
+def _words(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The words of an array in ascending order, as bytes; the bytes where their number is no multiple of four."""
+    return np.sort(data.view(np.uint32)).view(np.uint8) if len(data) % 4 == 0 else np.sort(data)
+
+
 def judge(rerun: Rerun) -> Status:
     """Decide which suspect reads of a launch are harmless, and add the others to its findings. Returns its status."""
     findings = rerun.findings
@@ -152,6 +233,7 @@ def judge(rerun: Rerun) -> Status:
     if findings.may_be_harmless and rerun.left_something and rerun.harmless():
         findings.make_harmless()
     if findings.raced_lines and rerun.left_something:
+        findings.make_reads_harmless(rerun.decided_again(findings.raced_lines), DECIDED, STRONG_LOAD)
         findings.make_reads_harmless(rerun.dropped_reads(findings.raced_lines))
     sources = suspects.sources
     if findings.has_error("uninitialized-tensor"):
