@@ -462,8 +462,8 @@ STRICTER = (
     ),
     Irreconcilable(
         "The low bits of a floating-point constant of another width, beside an untyped register or a constant of the "
-        "other width (`{%b, 1.5}` of .b32 stores 0)",
-        form="",
+        "other width (`{%b, 1.5}` of .b32 stores 0), in what is stored, packed and reduced",
+        form=r"memory\.|move\.mov_(pack|vector)|multimem\.|atomic\.|wmma\.|surface\.",
         line=r"\{[^}]*(\d\.\d|0[fd][0-9A-F]{8})",
         objection=r"must be (an integer constant for|floats of 64 bits|registers or floats of 32 bits)|"
         r"elements of \w+ must be of type",
