@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxgen.descriptors.evidence import Fact, inferred
+from ptxgen.descriptors.evidence import Fact, inferred, measured
 
 RUBIN_FACTS: tuple[Fact, ...] = (
     Fact(
@@ -42,5 +42,18 @@ RUBIN_FACTS: tuple[Fact, ...] = (
         "K 64 of mxf8f6f4, of which table 68 has one scale factor a row for a block of 32, and 128 lanes of scale "
         "factors of A (bit 26 of the instruction descriptor) end as incomplete.",
         silicon="",
+    ),
+    Fact(
+        "cvt-scaled",
+        "sm_107",
+        "cvt.rn.satfinite.scaled::n1::ue8m0 of .f32 to e4m3x2 and e5m2x2 flushes subnormal inputs to zero, divides by "
+        "2^(scale - 127) and rounds once. A scale of 255 and a NaN give 0x7f, infinities the largest value.",
+        measured(
+            "Rubin (compute capability 10.7), by NVIDIA: the tests of fp32_to_fp8_pack_scaled (NVIDIA/cudnn-frontend, "
+            "python/cudnn/frost/tile_dsl/pointwise.py, 2026-09-29); not repeated here"
+        ),
+        "The scale byte of a block is passed as it is. Other types, .rz, .relu, .pzo and pairs of 16-bit floats end as "
+        "incomplete with a scale.",
+        silicon="NVIDIA's record on Rubin; no Blackwell GPU has the instruction",
     ),
 )

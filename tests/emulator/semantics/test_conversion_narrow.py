@@ -413,3 +413,41 @@ def test_packed_integers(op: Any) -> None:
         for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
     ]
     same(found, expected, text, {"a": a, "b": b, "c": c})
+
+
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_with_a_scale_for_both(name: str) -> None:
+    """As NVIDIA measured on Rubin: fp8(ftz(x) * 2^(127 - scale)), 0x7f for NaN and for scale 255."""
+    random = np.random.default_rng(33)
+    dtype = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[name]
+    largest = float(ml_dtypes.finfo(dtype).max)
+    scale = random.integers(0, 256, 4096).astype(np.uint8)
+    scale[:64] = 255
+    values = []
+    for _ in "ab":
+        power = np.clip(scale.astype(np.int64) - 127 + random.integers(-12, 18, scale.size), -149, 127)
+        value = np.ldexp(random.uniform(1, 2, scale.size), power) * random.choice([-1, 1], scale.size)
+        value[::97], value[::89], value[::83], value[::79] = np.inf, -np.inf, np.nan, -0.0
+        value[::73] = np.ldexp(1.0, -130)
+        with np.errstate(over="ignore"):
+            values.append(value.astype(np.float32))
+    text = f"cvt.rn.satfinite.scaled::n1::ue8m0.{name}x2.f32 %d, %a, %b, %s;"
+    inputs = {"a": ("f32", values[0]), "b": ("f32", values[1]), "s": ("b8", scale)}
+    found = lanewise(text, inputs, {"d": "b16"}, target="sm_107a", version="9.4")["d"]
+
+    def one(value: np.ndarray) -> np.ndarray:
+        flushed = np.where(np.abs(value) < 2.0**-126, np.copysign(0.0, value), value).astype(np.float64)
+        result = np.clip(flushed * 2.0 ** (127.0 - scale), -largest, largest).astype(dtype).view(np.uint8)
+        return np.where(np.isnan(value) | (scale == 255), 0x7F, result).astype(np.uint16)
+
+    same(found, one(values[0]) << 8 | one(values[1]), text, {"a": values[0], "b": values[1], "s": scale})
+
+
+@pytest.mark.parametrize(
+    "line", ["rn.satfinite.scaled::n1::ue8m0.e2m1x2.f32", "rz.satfinite.scaled::n1::ue8m0.e4m3x2.f32"]
+)
+def test_scales_that_nobody_has_measured_are_incomplete(line: str) -> None:
+    d = "b8" if "e2m1" in line else "b16"
+    inputs = {"a": ("f32", np.ones(32, np.float32)), "s": ("b8", np.full(32, 127, np.uint8))}
+    with pytest.raises(AssertionError, match="nobody has measured"):
+        lanewise(f"cvt.{line} %d, %a, %a, %s;", inputs, {"d": d}, target="sm_107a", version="9.4")
