@@ -186,9 +186,9 @@ def test_facts_are_named_and_found() -> None:
     ):
         assert wanted in names
     assert next(each.name for each in facts.find("warpx4")) == "scale-copy-warpx4"
-    both = facts.find("swizzle base_offset")
+    both = facts.find("absolute swizzle")
     assert both
-    assert set(both) <= set(facts.find("swizzle")) & set(facts.find("base_offset"))
+    assert set(both) <= set(facts.find("swizzle")) & set(facts.find("absolute"))
     assert set(facts.find("tensor copies")) >= {each for each in facts.FACTS if each.subject == "tensor copies"}
     with pytest.raises(KeyError):
         facts.fact("nothing")
