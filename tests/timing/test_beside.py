@@ -222,6 +222,21 @@ def test_what_decides_control_flow_or_addresses_is_executed(
     assert {each.statement.opcode for each in Unused.of(program).operations} == unused
 
 
+def test_a_branch_on_the_result_of_an_mma_needs_no_data() -> None:
+    # The maximum is executed, as the branch needs it, but on what the accumulators were before.
+    branch = (
+        "    max.f32 %f9, %f0, %f1;\n    setp.gt.f32 %p, %f9, %f8;\n    @%p bra leave;\n    add.f32 %f7, %f9, %f0;\n"
+    )
+    text = ptx.wgmma(8, "bf16", "ss", 1).replace(
+        "    add.f32 %f0, %f0, %f1;\n", f"{branch}    add.f32 %f0, %f0, %f1;\n"
+    )
+    assert branch in text
+    found = Unused.of(Program.of(Kernel.from_ptx(text), parse_target("sm_90a")))
+    assert not found.needs_data
+    assert "max.f32" not in {each.statement.opcode for each in found.operations}
+    assert "add.f32" in {each.statement.opcode for each in found.operations}
+
+
 def test_divided_blocks_join_to_basic_blocks() -> None:
     kernel = Kernel.from_ptx(find("hopper/overlapped").plan(n_tile=64, stages=2).text)
     whole = Program.of(kernel, parse_target("sm_90a"))

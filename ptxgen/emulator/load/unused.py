@@ -87,10 +87,11 @@ def _is_dropped(operation: Operation) -> bool:
 
 
 def _spaces(operation: Operation) -> frozenset[str]:
-    """The state spaces that an instruction loads registers from."""
-    if operation.traits is None or operation.statement.opcode.startswith("mbarrier"):
+    """The state spaces that an instruction loads registers from; of MMAs none, whose results are not computed."""
+    traits = operation.traits
+    if traits is None or traits.multiplies or operation.statement.opcode.startswith("mbarrier"):
         return frozenset()
-    spaces = operation.traits.spaces_read
+    spaces = traits.spaces_read
     return spaces | _GENERIC if "generic" in spaces else spaces
 
 
