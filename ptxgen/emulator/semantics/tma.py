@@ -93,9 +93,14 @@ def box_of(
     coords: Sequence[int],
     offsets: Sequence[int],
     statement: syntax.Instruction,
+    base: int | None = None,
 ) -> Box:
-    """The box that an instruction copies, by the tensormap at `address`. Raises MemoryFault where the two mismatch."""
+    """The box that an instruction copies, by the tensormap at `address`, of the tensor at `base` where that is given.
+    Raises MemoryFault where the two mismatch.
+    """
     tensormap, mode = tensormap_at(machine, warp, address, statement), op.load_mode or "tile"
+    if base is not None:
+        tensormap = _based(tensormap, base)
     required = "im2col" if mode.startswith("im2col") else "tiled"
     if tensormap.mode != required:
         raise MemoryFault(
@@ -113,10 +118,22 @@ def box_of(
     return tensor_copies.wide_pixels(tensormap, coords, halo, offset, fixed=mode == "im2col::w::128")
 
 
+def _based(tensormap: TiledMap | Im2colMap, base: int) -> TiledMap | Im2colMap:
+    """The map of another tensor of this shape (.override::global_address, PTX ISA 9.4, 9.7.10.28.5.2.1)."""
+    try:
+        return tensormap.replace(address=base)
+    except DescriptorError as error:
+        raise MemoryFault(
+            MISALIGNED,
+            f"the tensor of .override::global_address is at {base:#x}",
+            rule="Its address must be a multiple of 16 (PTX ISA 9.4, 9.7.10.28.5.2.1)",
+        ) from error
+
+
 def _require_modelled(op: _Load | _Store) -> None:
     """Raise Unmodelled for what PTX 9.4 adds for sm_107."""
-    if op.override_address:
-        raise Unmodelled("override::global_address")
+    if getattr(op, "override", None):
+        raise Unmodelled(f"override::{getattr(op, 'override', None)}")
     if isinstance(op, _Load) and op.report not in (None, "disabled"):
         raise Unmodelled(f"mbarrier::report::{op.report}")
 
@@ -148,16 +165,18 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
     coordinates = _vector(binder, op.coords, "s32")
     offsets = _vector(binder, op.offsets, "u16") if isinstance(op, tma.load_im2col) else []
     mask = binder.source(op.mask, "u32" if op.multicast == "cluster::32b" else "u16") if op.multicast else None
-    count = len(coordinates)
+    bases = [binder.source(op.base, "u64")] if op.override_address else []
+    count, first = len(coordinates), len(bases)
 
     def run(g: Group) -> None:
         machine = g.machine
-        values = [value(g) for value in (*coordinates, *offsets)]
+        values = [value(g) for value in (*bases, *coordinates, *offsets)]
         chosen = mask(g) if mask is not None else 0
         for warp, lane, (place, where, mbar, ranks, *numbers) in each(
             g, destination(g), map_address(g), barrier(g), chosen, *values
         ):
-            box = box_of(machine, op, warp, where, numbers[:count], numbers[count:], statement)
+            coords, others = numbers[first : first + count], numbers[first + count :]
+            box = box_of(machine, op, warp, where, coords, others, statement, numbers[0] if bases else None)
             copies = destinations(
                 machine, warp, statement, place, mbar, ranks if mask is not None else None, op.dst, op.cta_group or 1
             )
@@ -192,12 +211,14 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
     _require_modelled(op)
     source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
     coordinates = _vector(binder, op.coords, "s32")
-    reduction = op.op if isinstance(op, tma.reduce) else None
+    bases = [binder.source(op.base, "u64")] if op.override_address else []
+    reduction, first = op.op if isinstance(op, tma.reduce) else None, len(bases)
 
     def run(g: Group) -> None:
-        values = [source(g), map_address(g), *(coordinate(g) for coordinate in coordinates)]
-        for warp, lanes, (place, where, *coords) in each_store(g, values, merge=reduction is None):
-            _issue_store(g.machine, op, warp, lanes, statement, where, coords, place, reduction)
+        values = [source(g), map_address(g), *(value(g) for value in (*bases, *coordinates))]
+        for warp, lanes, (place, where, *numbers) in each_store(g, values, merge=reduction is None):
+            base = numbers[0] if bases else None
+            _issue_store(g.machine, op, warp, lanes, statement, where, numbers[first:], place, reduction, base)
 
     return run
 
@@ -212,6 +233,7 @@ def _issue_store(
     coords: Sequence[int],
     place: int,
     reduction: str | None,
+    base: int | None,
 ) -> None:
     """Queue one box from shared to global memory, as part of the warp's open group."""
     if min(coords) < 0:
@@ -222,7 +244,7 @@ def _issue_store(
             rule="The coordinates of a tensor store must not be negative",
         )
     slot, start = machine.clusters.locate(warp, place, "shared::cta")
-    box = box_of(machine, op, warp, where, coords, [], statement)
+    box = box_of(machine, op, warp, where, coords, [], statement, base)
     granules = _aligned(machine, box, start)
     tensormap = box.tensormap
     if tensormap.swizzle.endswith("_flip_8B") or tensormap.dtype == "16u4_align16b":

@@ -644,3 +644,40 @@ def test_a_fault_inside_the_array_of_a_map() -> None:
     report = emulator.launch(kernel, 1, 1, [tensormap])
     assert report.status == "fault"
     assert "`weights`" in report.findings[0].message, report.summary()
+
+
+#: Loads the box at (8, 1) of the tensor at `from`, and stores it at (0, 2) of the tensor at `to`, by one map.
+OVERRIDDEN = """
+    .shared .align 128 .b8 buffer[256]; .shared .align 8 .b64 bar;
+    .reg .pred %q; .reg .b64 %map, %from, %to;
+    mov.b64 %map, map; cvta.param.u64 %map, %map;
+    ld.param.u64 %from, [from]; ld.param.u64 %to, [to];
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.override::global_address
+        [buffer], [%map, %from, {8, 1}], [bar];
+    w: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;
+    @!%q bra w;
+    cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.override::global_address [%map, %to, {0, 2}], [buffer];
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    ret;
+"""
+
+
+def test_another_tensor_of_the_shape_of_a_map() -> None:
+    """.override::global_address: the map's own address is ignored (PTX ISA 9.4, 9.7.10.28.5.2.1)."""
+    parameters = ".param .align 64 .b8 map[128], .param .u64 from, .param .u64 to"
+    kernel = Kernel.from_ptx(module(OVERRIDDEN, parameters, target="sm_107a", version="9.4"))
+    random = np.random.default_rng(33)
+    emulator = Emulator("sm_107a")
+    arrays = [emulator.array(random.integers(0, 1 << 32, (4, 16)).astype(np.uint32)) for _ in range(3)]
+    before = [each.numpy() for each in arrays]
+    tensormap = TensorMap.tiled("u32", arrays[0], (16, 4), (64,), (8, 2))
+    report = emulator.launch(kernel, 1, 1, [tensormap, arrays[1], arrays[2]])
+    assert report.status == "ok", report.summary()
+    before[2][2:4, 0:8] = before[1][1:3, 8:16]
+    for found, expected in zip(arrays, before, strict=True):
+        assert (found.numpy() == expected).all()
+    misaligned = emulator.launch(kernel, 1, 1, [tensormap, np.uint64(arrays[1].address + 8), arrays[2]])
+    assert (misaligned.status, codes(misaligned)) == ("fault", ["misaligned"])
