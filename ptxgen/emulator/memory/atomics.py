@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[Any]
+#: After so many lanes that succeed at an address the others take turns.
+_SWAPS = 16
 #: From the words in memory and the operands of the lanes to the new words.
 Operation = Callable[..., Words]
 
@@ -52,6 +54,31 @@ def accumulate(words: Words, index: NDArray[np.int64], operation: Operation, ope
     found[order] = old
     last = np.append(first[1:], True)
     words[place[last]] = operation(base[last], total[last])
+    return found
+
+
+def swap(words: Words, index: NDArray[np.int64], expected: Words, new: Words) -> Words:
+    """As `update`, where each lane puts a new word in place of the one that it expects, if it finds that one.
+
+    Lanes that fail between two that succeed are served together: of those that loop until they succeed most fail.
+    """
+    found = np.empty_like(expected)
+    left = np.arange(len(index))
+    for _ in range(_SWAPS):
+        at = index[left]
+        old = found[left] = words[at]
+        hits = np.flatnonzero(expected[left] == old)
+        if not len(hits):
+            return found
+        places, first = np.unique(at[hits], return_index=True)
+        winners = hits[first]
+        words[places] = new[left[winners]]
+        place = np.minimum(np.searchsorted(places, at), len(places) - 1)
+        left = left[(places[place] == at) & (np.arange(len(left)) > winners[place])]
+    swapped = update(
+        words, index[left], lambda old, *pair: np.where(old == pair[0], pair[1], old), expected[left], new[left]
+    )
+    found[left] = swapped
     return found
 
 

@@ -19,7 +19,7 @@ from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Writer, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Part, locate, parts_of
-from ptxgen.emulator.memory.atomics import Operation, accumulate, update
+from ptxgen.emulator.memory.atomics import Operation, accumulate, swap, update
 from ptxgen.emulator.memory.located import Bytes, MemoryAccess
 from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.memory.reductions import canonical, decrement, greater, increment, lesser
@@ -108,8 +108,11 @@ def apply(
     at = index[lanes]
     before = words[at]
     found = np.empty((len(index), *words.shape[1:]), words.dtype)
-    how = accumulate if associative else update
-    found[lanes] = how(words, at, operation, *(operand[lanes] for operand in operands))
+    given = [operand[lanes] for operand in operands]
+    if operation is _swap_if and words.ndim == 1:
+        found[lanes] = swap(words, at, *given)
+    else:
+        found[lanes] = (accumulate if associative else update)(words, at, operation, *given)
     raw = f"V{words.dtype.itemsize}"
     machine.effects += bool((words[at].view(raw) != before.view(raw)).any())
     return found

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from ptxgen.emulator.memory.atomics import swap
 from tests.support.exact import FORMATS, add, canonical_nan, decode, float_edges, flushed, less
 from tests.support.harness import WORDS, bits_of, codes, edges, launch, poisoned, signed
 
@@ -402,3 +403,28 @@ def test_zeros_have_an_order(type: str, old: int, op: str, result: int) -> None:
     report, (found,) = launch(body, [np.full(2, old, np.uint16)], block=1)
     assert report.status == "ok", report.summary()
     assert found.tolist() == [result, result]
+
+
+@pytest.mark.parametrize("lanes", [1, 7, 128, 1000])
+@pytest.mark.parametrize("places", [1, 3, 40])
+@pytest.mark.parametrize("values", [2, 5, 1 << 31])
+def test_swaps_of_lanes_take_turns(lanes: int, places: int, values: int) -> None:
+    random = np.random.default_rng([lanes, places, values])
+    for chained in (False, True):
+        words = random.integers(0, values, places).astype(np.uint32)
+        index = random.integers(0, places, lanes)
+        expected = random.integers(0, values, lanes).astype(np.uint32)
+        new = random.integers(0, values, lanes).astype(np.uint32)
+        if chained:  # each expects what the one before has stored
+            words[:], index, expected, new = (
+                0,
+                index * 0,
+                np.arange(lanes, dtype=np.uint32),
+                np.arange(1, lanes + 1, dtype=np.uint32),
+            )
+        memory, finds = words.tolist(), list[int]()
+        for at, before, after in zip(index.tolist(), expected.tolist(), new.tolist(), strict=True):
+            finds.append(memory[at])
+            memory[at] = after if memory[at] == before else memory[at]
+        assert swap(words, index, expected, new).tolist() == finds
+        assert words.tolist() == memory
