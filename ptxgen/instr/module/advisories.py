@@ -104,7 +104,7 @@ def _reached(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[syntax
     named = {each.name for each in module.functions if each.body is not None} | {
         item.arguments[0] for item in module.items if isinstance(item, syntax.Directive) and item.name == "alias"
     }
-    unresolved = {each.name for each in module.functions} - named - _BUILT_IN
+    unresolved = {each.name for each in module.functions if each.linkage == "extern"} - named - _BUILT_IN
     allocating = {each.name: next(filter(_allocates, instructions(each)), None) for each in module.functions}
     if not (bodies or unresolved or any(allocating.values())):
         return
