@@ -7,6 +7,7 @@ processes.
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,24 @@ SCHEDULES: tuple[tuple[Schedule, int], ...] = (("late", 0), ("eager", 0), ("rand
 #: A changed kernel may take so many times the instructions of the kernel before it counts as spinning.
 _PATIENCE = 20
 _FEWEST_STEPS = 1000
+#: What an instruction may be there for besides the results, which are all that an audit judges, by its opcode.
+_REMARKS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"bar\.warp\.sync"),
+        "bar.warp.sync may keep a warp converged behind a loop or a branch of one lane. ptxas compiles what follows "
+        "accordingly: compare `ptxgen sass` and the time without it.",
+    ),
+    (
+        re.compile(r"mbarrier\.(try|test)_wait|bar(rier)?(\.cta)?\.(sync|arrive)"),
+        "A wait that publishes nothing may make roles take turns, such as warpgroups that issue MMAs one after the "
+        "other: without it the results are the same, the time need not be.",
+    ),
+    (
+        re.compile(r"wgmma\.fence"),
+        "A wgmma.fence orders all earlier accesses to registers of MMAs. The manual requires one before the first MMA "
+        "of a warp and after such accesses, which these runs check: one right behind another orders nothing more.",
+    ),
+)
 
 
 class AuditError(ValueError):
@@ -125,6 +144,12 @@ class Audit:
         if self.baseline.outputs is None and not self.baseline.has_reference:
             return "Outputs were not compared: they depend on the schedule, and nothing says what they must be."
         return "One launch on one device: it cannot show what .sys scopes, other inputs or other sizes need."
+
+    @property
+    def remarks(self) -> list[str]:
+        """What instructions that no run needs may be there for all the same."""
+        spelled = [each.mutant.spelled for each in self.of("not needed")]
+        return [remark for opcode, remark in _REMARKS if any(map(opcode.search, spelled))]
 
     def of(self, fate: Fate) -> list[Verdict]:
         """The verdicts of one kind."""

@@ -226,6 +226,7 @@ def _json(kernel: str, made: Audit, costs: Mapping[int, Cost]) -> dict[str, Any]
         "schedules": list(made.schedules),
         "seconds": round(made.seconds, 3),
         "outputs_compared": made.compares_outputs,
+        "remarks": made.remarks,
         "changes": [_row(each, costs) for each in made.verdicts],
     }
 
@@ -265,6 +266,9 @@ def _print(kernel: str, made: Audit, costs: Mapping[int, Cost], *, every: bool) 
             say(f"\n{heading}:")
             for each in rows:
                 say(_line(each, costs))
+            if fate == "not needed":
+                for remark in made.remarks:
+                    say(f"  note: {remark}")
         hidden = [fate for fate in _LISTED_BY_ALL if counts[fate] and not every]
         if hidden:
             say(f"\n--all lists what is {' and '.join(hidden)}")

@@ -77,6 +77,17 @@ def test_a_needed_barrier_a_redundant_one_and_an_unreached_fence(cli: Cli, excha
     ]
 
 
+def test_what_else_an_instruction_may_be_there_for_is_said(cli: Cli, exchange: Path) -> None:
+    """Where no run needs a barrier of a warp, its use for convergence is said, and nothing of other kinds."""
+    exchange.write_text(EXCHANGE.replace("bar.sync 1", "bar.warp.sync -1"))
+    found = cli("audit", exchange, *OUT, "--jobs", 0)
+    assert "note: bar.warp.sync may keep a warp converged" in found.out
+    assert "wgmma.fence" not in found.out
+    assert "take turns" not in found.out
+    (remark,) = json.loads(cli("audit", exchange, *OUT, "--jobs", 0, "--json").out)["remarks"]
+    assert remark.startswith("bar.warp.sync")
+
+
 def test_what_is_printed(cli: Cli, exchange: Path) -> None:
     found = cli("audit", exchange, *OUT, "--jobs", 0)
     lines = found.out.splitlines()
