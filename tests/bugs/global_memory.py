@@ -455,6 +455,124 @@ END:
 """,
     ),
     Bug(
+        name="counter-of-three-waits-for-any",
+        source=REBUILT,
+        what="who reads the part of one producer waits for any two of three arrivals: that one may be missing",
+        code="global-race",
+        block=1,
+        grid=4,
+        ptx="""
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra POLL;
+    mad.wide.u32 %rd0, %cta, 4, %data;
+    st.global.u32 [%rd0+64], 7; // <--
+    red.release.gpu.global.add.u32 [%data], 1;
+    bra END;
+POLL:
+    ld.acquire.gpu.global.u32 %r1, [%data];
+-    setp.lt.u32 %p1, %r1, 2;
++    setp.lt.u32 %p1, %r1, 3;
+    @%p1 bra POLL;
+    ld.global.u32 %r2, [%data+68]; // <--
+    st.global.u32 [%data+128], %r2;
+END:
+""",
+    ),
+    Bug(
+        name="bit-of-another-producer",
+        source=REBUILT,
+        what="each producer sets a bit when it is done, and the consumer of one of them waits for the bit of another",
+        code="global-race",
+        block=1,
+        grid=4,
+        ptx="""
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra POLL;
+    mad.wide.u32 %rd0, %cta, 4, %data;
+    st.global.u32 [%rd0+64], 7; // <--
+    mov.u32 %r3, 1;
+    shl.b32 %r3, %r3, %cta;
+    red.release.gpu.global.or.b32 [%data], %r3;
+    bra END;
+POLL:
+    ld.acquire.gpu.global.u32 %r1, [%data];
+-    and.b32 %r1, %r1, 8;
++    and.b32 %r1, %r1, 2;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra POLL;
+    ld.global.u32 %r2, [%data+68]; // <--
+    st.global.u32 [%data+128], %r2;
+END:
+""",
+    ),
+    Bug(
+        name="warps-counted-one-short",
+        source=REBUILT,
+        what="warps count themselves in shared memory; warp 0 waits for two of three and reads what the first stores",
+        code="shared-race",
+        ptx="""
+    .shared .align 4 .b32 n;
+    .shared .align 4 .b8 words[16];
+    mov.b32 %r8, n;
+    mov.b32 %r9, words;
+    @%thread0 st.shared.u32 [%r8], 0;
+    bar.sync 0;
+    @!%lane0 bra END;
+    setp.eq.u32 %p0, %warp, 0;
+    @%p0 bra POLL;
+    mad.lo.u32 %r1, %warp, 4, %r9;
+    st.shared.u32 [%r1], %thread; // <--
+    fence.acq_rel.cta;
+    red.shared.add.u32 [%r8], 1;
+    bra END;
+POLL:
+    ld.relaxed.cta.shared.u32 %r4, [%r8];
+-    setp.lt.u32 %p1, %r4, 2;
++    setp.lt.u32 %p1, %r4, 3;
+    @%p1 bra POLL;
+    fence.acq_rel.cta;
+    ld.shared.u32 %r1, [%r9+4]; // <--
+    st.global.u32 [%data], %r1;
+END:
+""",
+    ),
+    Bug(
+        name="slot-refilled-without-waiting-for-its-reader",
+        source=REBUILT,
+        what="a producer fills the one slot of a ring again although the consumer has not said that it has read it",
+        code="global-race",
+        block=1,
+        grid=2,
+        ptx="""
+    mov.u32 %r9, 1;
+    setp.eq.u32 %p0, %cta, 0;
+    @%p0 bra TAKE;
+GIVE:
++    ld.acquire.gpu.global.u32 %r4, [%data+4];
++    add.u32 %r4, %r4, 1;
++    setp.lt.u32 %p1, %r4, %r9;
++    @%p1 bra GIVE;
+    st.global.u32 [%data+64], %r9; // <--
+    st.release.gpu.global.u32 [%data], %r9;
+    add.u32 %r9, %r9, 1;
+    setp.le.u32 %p2, %r9, 3;
+    @%p2 bra GIVE;
+    bra END;
+TAKE:
+    ld.acquire.gpu.global.u32 %r4, [%data];
+    setp.lt.u32 %p1, %r4, %r9;
+    @%p1 bra TAKE;
+    ld.global.u32 %r5, [%data+64]; // <--
+    mad.wide.u32 %rd0, %r9, 4, %data;
+    st.global.u32 [%rd0+128], %r5;
+    st.release.gpu.global.u32 [%data+4], %r9;
+    add.u32 %r9, %r9, 1;
+    setp.le.u32 %p2, %r9, 3;
+    @%p2 bra TAKE;
+END:
+""",
+    ),
+    Bug(
         name="stream-k-counts-one-peer-too-few",
         source=REBUILT,
         what="stream-K: the owner of a tile waits by volatile loads and a fence until all but one peer have arrived",

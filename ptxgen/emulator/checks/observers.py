@@ -80,7 +80,9 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     exits = CtaExit(order, cluster_barriers, shared, findings)
     strong = StrongAccesses(order, findings)
     if machine.config.has_strong_loads:
-        machine.strong_loads = strong.stale = StaleLoads(order, lanes.interval, machine.timeline, poll_loops)
+        machine.strong_loads = strong.stale = StaleLoads(
+            order, lanes.interval, machine.timeline, poll_loops, strong.published
+        )
         order.sequences = True
     wait_clocks = WaitClocks(order, mbarriers, waits, machine.watched)
     tensormaps = Tensormaps(order, findings)

@@ -54,7 +54,8 @@ def shortest_cycle(successors: Sequence[Sequence[int]], node: int) -> list[int]:
 def innermost_loop(successors: Sequence[Sequence[int]], node: int) -> frozenset[int]:
     """The smallest loop around one of the nodes of a graph in execution order; empty if there is none.
 
-    A loop is its head, to which edges lead back, and all nodes from which those can be reached without the head.
+    A loop is its head, to which an edge leads back, and all nodes from which that edge can be reached without the head.
+    Two edges back to one head are two loops: a spin, and the loop that begins with it.
     """
     before: list[list[int]] = [[] for _ in successors]
     for each, following in enumerate(successors):
@@ -62,9 +63,9 @@ def innermost_loop(successors: Sequence[Sequence[int]], node: int) -> frozenset[
             if successor < len(successors):
                 before[successor].append(each)
     found = frozenset[int]()
-    for head in range(node + 1):
-        pending = [each for each in before[head] if each >= head]
-        loop = {head} if pending else set[int]()
+    edges = [(each, head) for head in range(node + 1) for each in before[head] if each >= head]
+    for last, head in edges:
+        loop, pending = {head}, [last]
         while pending:
             each = pending.pop()
             if each not in loop:

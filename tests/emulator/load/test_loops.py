@@ -112,3 +112,9 @@ def test_innermost_loops(node: int, loop: set[int]) -> None:
     """A round, 1 to 5, in which some poll, 3, and others, 4, do not: a path by the others leaves no loop."""
     successors = [[1], [2, 5], [3, 4], [3, 5], [5], [1, 6], []]
     assert innermost_loop(successors, node) == loop
+
+
+def test_loops_with_one_head() -> None:
+    """A spin, 1, with which each round, 1 and 2, begins."""
+    successors = [[1], [1, 2], [1, 3], []]
+    assert [innermost_loop(successors, node) for node in range(4)] == [set(), {1}, {1, 2}, set()]

@@ -103,8 +103,8 @@ def report_narrow(
         races.NARROW_SCOPE,
         statement,
         summary=f"{found} {does[0]} {found.place}, which {other} {did[1]}",
-        rule=f"Only an mbarrier orders them, and its {narrow} has scope .cta, or the fence {_BESIDE[narrow]} a relaxed "
-        "one, which does not include the other thread",
+        rule=f"Only an mbarrier orders them, and its {narrow} (if it is relaxed, the fence {_BESIDE[narrow]} it) has "
+        "scope .cta, which does not include the other thread",
         fix=f"use .{_RELEASES[narrow]}.cluster on the {narrow}, or fence.acq_rel.cluster {_BESIDE[narrow]} a relaxed "
         "one",
         accesses=(found, other),

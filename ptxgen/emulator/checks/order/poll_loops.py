@@ -59,6 +59,9 @@ class PollLoops(Observer):
         self._program: Program | None = None
         #: By poll; None of what is in no loop, or writes several registers.
         self._loops: dict[Instruction, _Loop | None] = {}
+        #: By poll, what `is_local` says; by instruction, what `uses_result` says.
+        self._local: dict[Instruction, bool] = {}
+        self._used: dict[Instruction, bool] = {}
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         self._program = program  # type: ignore[assignment]
@@ -83,6 +86,43 @@ class PollLoops(Observer):
         finally:
             for index, row in saved.items():
                 self._machine.registers[index][warp] = row
+
+    def is_local(self, poll: Instruction) -> bool:
+        """Whether what a poll reads, and what is computed from it, serves in its loop alone."""
+        if poll not in self._local:
+            self._local[poll] = self._stays(poll)
+        return self._local[poll]
+
+    def _stays(self, poll: Instruction) -> bool:
+        loop = self._loops[poll] if poll in self._loops else self._around(poll)
+        if loop is None or self._program is None:
+            return False
+        made, before = {loop.register}, 0
+        while before < len(made):
+            before = len(made)
+            for rank in loop.blocks:
+                for operation in self._program.blocks[rank].operations:
+                    if not made.isdisjoint(operation.reads):
+                        made |= operation.writes
+        return all(
+            rank in loop.blocks or made.isdisjoint(operation.reads | operation.guard_reads)
+            for rank, _, operation in self._operations()
+        )
+
+    def uses_result(self, statement: Instruction) -> bool:
+        """Whether any instruction reads what an instruction writes to registers."""
+        if statement not in self._used:
+            written = {
+                index
+                for _, _, operation in self._operations()
+                if operation.statement is statement
+                for index in operation.writes
+            }
+            self._used[statement] = any(
+                not written.isdisjoint(operation.reads | operation.guard_reads)
+                for _, _, operation in self._operations()
+            )
+        return self._used[statement]
 
     def passed(self, actor: int, line: int, writers: Iterable[int], store_line: int) -> None:
         """A warp's poll has found the value before a signal, which ends its loop too."""

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import StaleValue
+from ptxgen.emulator.checks.order.contributions import Contributions
 from ptxgen.emulator.checks.order.strong_history import Word, granule_of, slot_of
 from ptxgen.emulator.checks.order.strong_words import StrongWords
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
@@ -93,9 +94,12 @@ class StaleLoads(StrongLoads):
         lane_intervals: NDArray[np.int64],
         timeline: Timeline,
         loops: PollLoops,
+        published: Callable[[Word], Published],
     ) -> None:
         super().__init__()
         self._happens_before, self._timeline, self._loops = happens_before, timeline, loops
+        #: What is published with a word now (`StrongAccesses`).
+        self._published = published
         #: Every load returns a stale value that it may, whatever the schedule: for reruns.
         self.always = False
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
@@ -105,6 +109,8 @@ class StaleLoads(StrongLoads):
         self._changes: dict[Word, Change] = {}
         #: What instructions under way are about to change, and where its bytes begin.
         self._held: dict[Word, tuple[int, Change]] = {}
+        #: Contributions to counters and masks, any of which may be the missing one.
+        self._contributions = Contributions(happens_before, loops)
         #: The size of the accesses to each 16 bytes, by the first of them.
         self._sizes: dict[Word, int] = {}
         #: The clocks that fences .sc have published, by the width of their scope and its CTA or cluster.
@@ -174,7 +180,9 @@ class StaleLoads(StrongLoads):
                 if not _same(again(before)[turn : turn + 1], before[turn : turn + 1]):
                     continue  # it would store something else
                 mask, offset = np.arange(32) == lane, int(access.places.offsets[position, lane])
-                if self.load(warp, mask, word, access.places.data, offset, access.statement, torn=False) is not None:
+                stale = self.load(warp, mask, word, access.places.data, offset, access.statement, torn=False)
+                if stale is not None:
+                    before[turn] = stale[0].view(found.dtype)[0]
                     older, replaced = before, True
         return older if replaced else None
 
@@ -206,6 +214,7 @@ class StaleLoads(StrongLoads):
 
     def clear(self, slots: Container[int]) -> None:
         """Make slots ready for the next CTAs."""
+        self._contributions.clear(slots)
         for table in (self._changes, self._sizes):
             for word in [word for word in table if slot_of(word) in slots]:
                 del table[word]
@@ -237,17 +246,20 @@ class StaleLoads(StrongLoads):
         data: NDArray[np.uint8],
         offset: int,
         size: int,
-        line: int,
+        statement: Instruction,
         published: Published,
         turn: int | None,
         *,
+        alone: bool = False,
         signals: bool = False,
     ) -> None:
         """Lanes of a warp are about to change a word by a strong store, or in a turn by an atomic operation: its bytes
-        are at an offset. What is `published` with the word is what those before have.
+        are at an offset. What is `published` with the word is what those before have; `alone`: it is one lane.
         """
         if not self._alike(word, size):
             return
+        self._contributions.begin(warp, word, turn if alone else None, statement, published)
+        line = statement.line
         held, actor = self._held.get(word), self._happens_before.actor(warp)
         if held is None or (turn is not None and actor not in held[1].ordered):
             old = data[offset : offset + size].copy()
@@ -262,6 +274,7 @@ class StaleLoads(StrongLoads):
         """
         for word, (offset, made) in self._held.items():
             made.new = data[offset : offset + len(made.old)].copy()
+            self._contributions.end(word, made.new, found)
             if found is not None and made.turn is not None:
                 made.old = np.atleast_1d(found[made.turn]).view(np.uint8)
             before = self._changes.get(word)
@@ -299,6 +312,10 @@ class StaleLoads(StrongLoads):
         change, alike = self._changes.get(word), lanes
         if change is None:
             return None
+        if not torn and (first or self._timeline.schedule == "random"):
+            few = self._too_few(warp, lanes, word, data[offset : offset + len(change.new)], statement)
+            if few is not None:
+                return few, lanes
         lanes = lanes & self._behind(change, warp, lanes)
         if not lanes.any():
             return None
@@ -324,6 +341,26 @@ class StaleLoads(StrongLoads):
         if enough:
             self._loops.passed(own, statement.line, change.writers, change.line)
         return change.old, lanes
+
+    def _too_few(
+        self, warp: int, lanes: NDArray[np.bool_], word: Word, data: NDArray[np.uint8], poll: Instruction
+    ) -> NDArray[np.uint8] | None:
+        """The value of a word without contributions of other warps, if the loop around a poll ends with it as well."""
+        lacking = self._contributions.lacking(
+            warp,
+            word,
+            data,
+            poll,
+            self._published(word),
+            lambda value: self._loops.ends(poll, warp, lanes, value),
+            lambda actor, clock: self._precedes(warp, actor, clock),
+        )
+        if lacking is None:
+            return None
+        self._returned[poll.line, lacking.line] += 1
+        self.taken[warp, word] = lacking.published
+        self._loops.passed(self._happens_before.actor(warp), poll.line, lacking.writers, lacking.line)
+        return lacking.value
 
     def _precedes_any(self, warp: int, own: int, ordered: dict[int, int]) -> bool:
         """Whether something that another warp did in an interval of `ordered` precedes what this one does now."""

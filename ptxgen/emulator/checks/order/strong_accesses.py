@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 
 #: The publications of so many warps are kept apart for a word.
-_FEW = 3
+_FEW = 6
 #: Instead of a scope: acquired at once, and acquired by no fence.
 _AT_ONCE, _NEVER = -1, GPU + 1
 
@@ -56,7 +56,7 @@ _TOGETHER = count(1)
 _NUMBER = attrgetter("number")
 
 
-class _Publication:
+class Publication:
     """What stores of one instruction by a warp have published, within scopes; the clocks are not changed any more."""
 
     __slots__ = ("actor", "clock", "ctas", "domain", "number", "parts")
@@ -80,17 +80,17 @@ class _Publication:
         #: The scope of all parts, None if they are several.
         self.domain = domains[0] if domains and domains.count(domains[0]) == len(domains) else None
 
-    def after(self, before: _Publication) -> _Publication:
+    def after(self, before: Publication) -> Publication:
         """This, and what the same warp has published before and not again."""
         missing = {publisher: part for publisher, part in before.parts.items() if publisher not in self.parts}
         return (
-            _Publication(self.actor, self.clock, self.number, self.ctas, {**self.parts, **missing}) if missing else self
+            Publication(self.actor, self.clock, self.number, self.ctas, {**self.parts, **missing}) if missing else self
         )
 
 
 #: The last publication of each warp, with all that it published before; of many warps by a number below 0. Words share
 #: it, and it is not changed.
-Published = dict[int, _Publication]
+Published = dict[int, Publication]
 _NOTHING: Published = {}
 
 
@@ -328,11 +328,11 @@ class StrongAccesses(Observer):
         self._number += 1
         if not parts or not words:
             return
-        publication = _Publication(actor, clock, self._number, frozenset([cta]), parts)
+        publication = Publication(actor, clock, self._number, frozenset([cta]), parts)
         mine = happens_before.observed[warp]
-        redundant: dict[_Publication, bool] = {}
+        redundant: dict[Publication, bool] = {}
 
-        def kept(published: Published) -> list[_Publication]:
+        def kept(published: Published) -> list[Publication]:
             if not order.releases:
                 return list(published.values())
             for each in published.values():
@@ -346,7 +346,7 @@ class StrongAccesses(Observer):
         else:
             before = list(map(self._published.get, words, repeat(_NOTHING)))
             numbers = list(map(id, before))
-            after: dict[tuple[_Publication, ...], Published] = {}
+            after: dict[tuple[Publication, ...], Published] = {}
             replaced: dict[int, Published] = {}
             for number, published in dict(zip(numbers, before, strict=True)).items():  # most words have the same
                 rest = kept(published)
@@ -357,7 +357,7 @@ class StrongAccesses(Observer):
         if self._put and any(redundant.values()):
             self._put.clear()
 
-    def _after(self, kept: list[_Publication], publication: _Publication) -> Published:
+    def _after(self, kept: list[Publication], publication: Publication) -> Published:
         """These publications at a word and then one more."""
         made = {each.actor: each for each in kept}
         before = made.get(publication.actor)
@@ -383,7 +383,7 @@ class StrongAccesses(Observer):
                 joined[domain].join_all(others)
         parts: _Parts = {(-next(_TOGETHER), GPU, False): (domain, vclock) for domain, vclock in joined.items()}
         actor = -next(_TOGETHER)
-        return {actor: _Publication(actor, 0, self._number, frozenset(filter(self._happens_before.lives, ctas)), parts)}
+        return {actor: Publication(actor, 0, self._number, frozenset(filter(self._happens_before.lives, ctas)), parts)}
 
     def _lives(self, domain: _Domain) -> bool:
         """Whether a thread within a scope may yet observe it."""
@@ -401,7 +401,7 @@ class StrongAccesses(Observer):
             if within <= level and (within == GPU or not _has(everywhere, vclock))
         }
 
-    def _published_with(self, warp: int, words: Sequence[Word]) -> list[_Publication]:
+    def _published_with(self, warp: int, words: Sequence[Word]) -> list[Publication]:
         """The publications at these words that a warp observes, the newest first: with a stale value older ones."""
         taken = self.stale.taken if self.stale is not None else {}
         if len(words) == 1:
@@ -466,7 +466,7 @@ class StrongAccesses(Observer):
                     before.join(vclock)
             mine.add_unacquired({vclock.certain() if vclock.apart else vclock: None})
 
-    def _has_observed(self, publication: _Publication, vclock: VectorClock) -> bool:
+    def _has_observed(self, publication: Publication, vclock: VectorClock) -> bool:
         """Whether a warp with this clock has already observed a publication of a warp that still runs."""
         happens_before, actor = self._happens_before, publication.actor
         if actor < 0 or not happens_before.lives(actor // happens_before.warps):

@@ -75,9 +75,10 @@ class StrongInstructions(Observer):
                         places.data,
                         offset,
                         size,
-                        statement.line,
+                        statement,
                         published,
                         turn,
+                        alone=words.one_lane_each,
                         signals=signals(statement),
                     )
             strong.access(warp, own, order, active[position], bits[position], reads=reads, writes=True)

@@ -133,8 +133,9 @@ class WeakFlags(Observer):
         return FlagRace(
             frozenset([causes.flag(missed.line)]),
             f"The loop that polls in line {missed.line} may end before the signal of line {missed.store_line} by the "
-            "writer: it ends with the value before that signal, too",
-            f"wait in line {missed.line} until all signals have come (of a counter: as many as there are writers)",
+            "writer: it ends without that signal, too",
+            f"wait in line {missed.line} until all signals have come (a counter: as many as there are writers; a mask: "
+            "the bit of each)",
         )
 
     def polls(self, load: Statement) -> bool:

@@ -235,7 +235,9 @@ OPERAND_CELLS = _check(
     rule="The MMAs of one accumulation must read each column of A once, and A of 16-bit elements has two in each "
     "column; .pack::16b and .unpack::16b are for accumulators of f16.",
     why="A step of 4 columns for 8 multiplies half of P twice, and leaves half out; A that .unpack::16b has stored is "
-    "every second element and zeros. Nothing faults. It is advice where .pack::16b keeps the low halves of f32.",
+    "every second element and zeros. Nothing faults. It is advice where .pack::16b keeps the low halves of f32. "
+    "Halves of a pack in the wrong order are no finding: which register has which element is the kernel's choice. "
+    "`ptxgen run --why 'c[3, 5]'` walks from an element of the result to the instructions that stored its operands.",
     fix="step A by 8 columns for each MMA, and store it packed",
     example="add.u32 %p, %p, 4;      // A of the next MMA; fixed: 8",
     fires="bugs/test_bugs.py::test_bug_is_reported[p-of-half-a-step-eager]",

@@ -327,7 +327,7 @@ class TensorAccesses(OrderListener, Observer):
             self._findings.report(
                 tcgen05.TENSOR_RACE,
                 operation.statement,
-                summary=f"{reader} reads {what} in {_named(columns)} while {writer} may still be writing them",
+                summary=f"{reader} reads {what} in {_named(columns)} while {writer} may still be writing there",
                 rule=missing,
                 fix=fix,
                 accesses=(reader, writer),
@@ -482,7 +482,7 @@ class TensorAccesses(OrderListener, Observer):
                     statement,
                     warp,
                     Event(earlier.number),
-                    f"reads {_named(columns)} while {writer} may still be writing them",
+                    f"reads {_named(columns)} while {writer} may still be writing there",
                     missing,
                     fix,
                 )
