@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +109,32 @@ def test_torch_after_a_fault(capfd: pytest.CaptureFixture[str]) -> None:
     ran = execute(capfd, [sys.executable, "-c", _AFTER_A_FAULT])
     assert ran.output.splitlines() == ["CUDA error: an illegal memory access was encountered"] * 2, ran.said
     assert ran.codes() == ["out-of-bounds"]
+
+
+_ONE_AFTER_THE_OTHER = r"""
+import ctypes, torch
+driver = ctypes.CDLL("libcuda.so.1")
+x = torch.ones(32, device="cuda")
+ptx = b'''.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry store(.param .u64 at) {
+    .reg .b64 %a; .reg .b32 %t; ld.param.u64 %a, [at]; mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %a;
+    st.global.f32 [%a], 0f40400000; ret; }
+'''
+module, function, at = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(x.data_ptr())
+assert driver.cuModuleLoadData(ctypes.byref(module), ptx) == 0
+assert driver.cuModuleGetFunction(ctypes.byref(function), module, b"store") == 0
+arguments = (ctypes.c_void_p * 1)(ctypes.addressof(at))
+for read in (lambda: x.sum(), lambda: (x + 1).sum() - 32, lambda: x.float().cpu().sum()):
+    x.fill_(1)
+    driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, arguments, None)
+    print(int(read()))
+"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_operators_of_torch_come_after_kernels(capfd: pytest.CaptureFixture[str], schedule: Any) -> None:
+    program("torch_triton.py", "torch")
+    ran = execute(capfd, [sys.executable, "-c", _ONE_AFTER_THE_OTHER], schedule=schedule)
+    assert ran.output.splitlines() == ["96"] * 3, ran.said

@@ -6,6 +6,7 @@ import functools
 _driver = ctypes.CDLL(None)
 _driver.cuMemAlloc_v2.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t]
 _driver.cuMemFree_v2.argtypes = [ctypes.c_uint64]
+_driver.cuStreamSynchronize.argtypes = [ctypes.c_void_p]
 _OUT_OF_MEMORY = 2
 _BASE, _BYTES = 0x1000_0000_0000, 1 << 44
 
@@ -25,6 +26,13 @@ def is_device_address(address):
 def synchronize():
     """Wait for the device. Raises RuntimeError after a fault of a kernel."""
     error = _driver.cuCtxSynchronize()
+    if error:
+        raise _failure(error)
+
+
+def synchronize_stream(stream):
+    """Wait for a stream, given by its handle. Raises RuntimeError after a fault of a kernel."""
+    error = _driver.cuStreamSynchronize(stream)
     if error:
         raise _failure(error)
 

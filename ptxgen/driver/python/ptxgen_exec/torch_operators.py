@@ -71,6 +71,13 @@ class Operators(TorchDispatchMode):
             self.on_cpu(made).copy_(tensor)
         return made
 
+    def wait(self):
+        """Wait for what the current stream has been given: operators come after it, and run at once."""
+        if not self.has_cuda:
+            device_memory.synchronize()
+        elif not torch.cuda.is_current_stream_capturing():
+            device_memory.synchronize_stream(torch.cuda.current_stream().cuda_stream)
+
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         device = kwargs.get("device")
@@ -87,6 +94,8 @@ class Operators(TorchDispatchMode):
         to_device = _is_cuda(device) if device is not None else bool(cpu)
         if not cpu and not to_device:
             return function(*args, **kwargs)
+        if cpu:
+            self.wait()
 
         def swap(value):
             if isinstance(value, torch.Tensor):
