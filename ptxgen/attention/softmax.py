@@ -38,6 +38,11 @@ class Softmax:
         """The row of a thread that a score belongs to."""
         return 0 if self.whole_rows else register // 2 % 2
 
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The first score of each row."""
+        return (0,) if self.whole_rows else (0, 2)
+
     def column(self, register: int) -> int:
         """The key of a score, from the first of the thread on."""
         return register if self.whole_rows else register // 4 * 8 + register % 2
