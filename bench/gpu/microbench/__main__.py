@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import time
 from collections.abc import Iterator
@@ -112,8 +113,23 @@ def _others() -> Iterator[Measurement]:
     yield Measurement("barrier.cluster of 2, 4 warps", ptx.cluster_barrier(), (8, 72), 128, 2, cluster=2)
 
 
+def _beside() -> Iterator[Measurement]:
+    """wgmma and arithmetic of another warpgroup, each alone and both at a time."""
+    for source in ("ss", "rs"):
+        text = ptx.beside(source, "", tensor=True, timed="wgmma")
+        yield Measurement(f"wgmma {source} m64n128k16 alone", text, (8, 72), 256, each=8)
+        for name in (*ptx.ARITHMETIC, "softmax"):
+            text = ptx.beside(source, name, tensor=True, timed="wgmma")
+            yield Measurement(f"wgmma {source} m64n128k16 beside {name}", text, (8, 72), 256, each=8)
+            text = ptx.beside(source, name, tensor=True, timed="arithmetic")
+            yield Measurement(f"{name} x64 beside wgmma {source}", text, (8, 72), 256, each=64)
+    for name in (*ptx.ARITHMETIC, "softmax"):
+        text = ptx.beside("ss", name, tensor=False, timed="arithmetic")
+        yield Measurement(f"{name} x64 alone", text, (8, 72), 256, each=64)
+
+
 def measurements() -> list[Measurement]:
-    return [*_others(), *_wgmma(), *_tma()]
+    return [*_others(), *_wgmma(), *_tma(), *_beside()]
 
 
 def _chain(words: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -169,9 +185,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--emulate", action="store_true")
+    parser.add_argument("--only", default="", help="measurements whose name this expression finds")
     options = parser.parse_args()
     if options.emulate:
-        _emulate()
+        _emulate(options.only)
         return
     from ptxgen.gpu import Gpu
 
@@ -180,6 +197,8 @@ def main() -> None:
     matrix = gpu.array(np.zeros((_ROWS, _PITCH), np.uint16))
     found: dict[str, list[float] | str] = {}
     for test in measurements():
+        if not re.search(options.only, test.name):
+            continue
         if time.monotonic() - began > options.seconds:
             found[test.name] = "not reached"
             continue
@@ -193,12 +212,12 @@ def main() -> None:
         options.out.write_text(json.dumps(record, indent=0), encoding="utf-8")
 
 
-def _emulate() -> None:
+def _emulate(only: str) -> None:
     from ptxgen.emulator import Emulator
 
     seen = set[str]()
     for test in measurements():
-        if test.text in seen:
+        if test.text in seen or not re.search(only, test.name):
             continue
         seen.add(test.text)
         emulator = Emulator("sm_90a")

@@ -114,6 +114,61 @@ def wgmma(n: int, kind: str, source: str, batch: int, *, warpgroups: int = 1, pe
     return kernel(before, loop(group) + last, after, threads=128 * warpgroups)
 
 
+#: Arithmetic of `beside`: one instruction on registers of its own, `{i}` of 0 to 15.
+ARITHMETIC = {
+    "fma.f32": "fma.rn.f32 %f{i}, %f{i}, %f100, %f101;",
+    "add.f32": "add.rn.f32 %f{i}, %f{i}, %f101;",
+    "max.f32": "max.f32 %f{i}, %f{i}, %f101;",
+    "ex2.approx": "ex2.approx.ftz.f32 %f{i}, %f{i};",
+    "cvt.bf16x2": "cvt.rn.bf16x2.f32 %r{r}, %f{i}, %f101; mov.b32 %f{i}, %r{r};",
+    "add.u32": "add.u32 %r{r}, %r{r}, %r4;",
+}
+#: Of softmax: a score costs a maximum, a product and sum, an exponential, a sum, half a conversion and a product.
+_SOFTMAX = ("max.f32", "fma.f32", "ex2.approx", "add.f32", "cvt.bf16x2", "fma.f32")
+
+
+def beside(source: str, arithmetic: str, *, tensor: bool, timed: str) -> str:
+    """Two warpgroups at a time: one issues m64n128k16, 8 a group with one group pending, the other 64 instructions.
+
+    `timed` (wgmma or arithmetic) runs n times; the other of the two goes on until it has ended. `arithmetic`: a name,
+    softmax for a mix of them, or empty for none; without `tensor` no wgmma. All 4 warps of the arithmetic take part.
+    """
+    n, accumulators = 128, ", ".join(f"%f{i}" for i in range(64))
+    a = "%d10" if source == "ss" else "{%r20, %r21, %r22, %r23}"
+    majors = {"ss": ", 0, 0", "rs": ", 0"}[source]
+    before = ZERO.format(size=8192 + 128 * n, step=16 * 256)
+    before += f"    add.u32 %r12, %r6, 8192;\n    add.u32 %r13, %r6, {8192 + 128 * n};\n    mov.u32 %r18, 0;\n"
+    for register, address in (("%d10", "%r11"), ("%d11", "%r12")):
+        before += f"    {'mov.u32 %r11, %r6;' if address == '%r11' else ''}\n    shr.u32 {address}, {address}, 4;\n"
+        before += f"    cvt.u64.u32 {register}, {address};\n"
+        before += f"    or.b64 {register}, {register}, {1 << 62 | 64 << 32 | 1 << 16};\n"
+    before += "    st.shared.u32 [%r13], %r18;\n    bar.sync 0;\n    shr.u32 %r19, %r4, 7;\n"
+    before += "".join(f"    mov.f32 %f{i}, 0f00000000;\n" for i in range(80))
+    before += "    mov.f32 %f100, 0f3F7FFFFF;\n    mov.f32 %f101, 0f3A000000;\n"
+    before += "".join(f"    mov.u32 %r{i}, 0;\n" for i in range(20, 56))
+    one = f"    wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{{accumulators}}}, {a}, %d11, 1, 1, 1{majors};\n"
+    group = "    wgmma.fence.sync.aligned;\n" + one * 8
+    group += "    wgmma.commit_group.sync.aligned;\n    wgmma.wait_group.sync.aligned 1;\n"
+    names = _SOFTMAX if arithmetic == "softmax" else (arithmetic,) if arithmetic else ()
+    lines = [ARITHMETIC[name].format(i=64 + i % 16, r=40 + i % 16) for i in range(64) for name in names]
+    work = "".join(f"    {line}\n" for line in lines[:64] if line)
+    bodies = {"wgmma": group if tensor else "", "arithmetic": work}
+    other = bodies["arithmetic" if timed == "wgmma" else "wgmma"]
+    last = "    wgmma.wait_group.sync.aligned 0;\n" if tensor else ""
+    before += f"    setp.ne.u32 %p, %r19, 0;\n    @!%p bra timed;\nother:\n{other}"
+    # The warps of a warpgroup leave together: wgmma is of all of them.
+    before += "    ld.volatile.shared.u32 %r18, [%r13];\n    setp.ne.u32 %q, %r18, 0;\n"
+    before += "    bar.red.or.pred %p, 1, 128, %q;\n    @!%p bra other;\n"
+    before += last + "    bra sum;\ntimed:\n"
+    end = loop(bodies[timed]) + last
+    after = "    mov.u32 %r18, 1;\n    st.volatile.shared.u32 [%r13], %r18;\nsum:\n"
+    after += "".join(f"    add.f32 %f0, %f0, %f{i};\n" for i in range(1, 80))
+    after += "".join(f"    add.u32 %r40, %r40, %r{i};\n" for i in range(41, 56))
+    after += "    setp.eq.f32 %p, %f0, 0f3F800000;\n    @%p st.global.f32 [%d1], %f0;\n"
+    after += "    setp.eq.u32 %p, %r40, 0x12345678;\n    @%p st.global.u32 [%d1], %r40;\n"
+    return kernel(before, end, after, threads=256)
+
+
 _INIT = """
     setp.ne.u32 %p, %r4, 0;
     @%p bra made;
