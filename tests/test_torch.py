@@ -210,3 +210,85 @@ def test_what_is_refused(torch: Any, gemm: Any) -> None:
     module = importlib.import_module("ptxgen.torch")
     with module.emulated(target="sm_80"), pytest.raises(PlanError, match="no GEMM kernel for sm_80"):
         gemm(zeros(3, 4), zeros(4, 6))
+
+
+@pytest.fixture(scope="module")
+def attention(torch: Any) -> Any:
+    return importlib.import_module("ptxgen.torch").attention
+
+
+def expected_attention(torch: Any, q: Any, k: Any, v: Any, causal: bool, scale: float) -> tuple[Any, Any]:
+    """O and log-sum-exp in float64; causal: the last query sees all keys."""
+    group = q.shape[1] // k.shape[1]
+    k, v = (each.double().repeat_interleave(group, 1) for each in (k, v))
+    scores = q.double() @ k.mT * scale
+    if causal:
+        rows, keys = scores.shape[-2:]
+        scores = scores.masked_fill(~torch.ones(rows, keys, dtype=torch.bool).tril(keys - rows), -float("inf"))
+    return torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_attention_of_a_packed_projection(torch: Any, attention: Any, target: str) -> None:
+    """Q, K and V are views of one tensor, read as they lie; O has the order of Q's dimensions."""
+    torch.manual_seed(3)
+    packed = torch.randn(2, 70, 3, 2, 64, dtype=torch.bfloat16)
+    q, k, v = (packed[:, :, each].transpose(1, 2) for each in range(3))
+    with importlib.import_module("ptxgen.torch").emulated(target=target):
+        o, lse = attention(q, k, v, causal=True, return_lse=True)
+    exact, sums = expected_attention(torch, q, k, v, True, 64**-0.5)
+    assert (o.dtype, o.shape, o.transpose(1, 2).is_contiguous()) == (torch.bfloat16, q.shape, True)
+    # Exponentials and O have 8 bits; |V| is at most about 4.
+    assert (o.double() - exact).abs().max() <= 2.0**-6
+    torch.testing.assert_close(lse.double(), sums, rtol=0, atol=1e-5)
+
+
+def test_attention_of_grouped_heads_copies_and_a_scale(torch: Any, attention: Any) -> None:
+    torch.manual_seed(4)
+    q = torch.randn(1, 4, 33, 64, dtype=torch.float16)
+    k = torch.randn(1, 2, 64, 50, dtype=torch.float16).mT  # no contiguous columns: a copy
+    v = torch.randn(1, 2, 50, 128, dtype=torch.float16)
+    with importlib.import_module("ptxgen.torch").emulated(target="sm_90a"):
+        o = attention(q, k, v, scale=0.25)
+    assert (o.double() - expected_attention(torch, q, k, v, False, 0.25)[0]).abs().max() <= 2.0**-9
+    assert o.is_contiguous()
+
+
+def test_attention_keeps_the_rules_of_custom_ops(torch: Any, attention: Any) -> None:
+    q, k, v = torch.randn(3, 1, 1, 16, 64, dtype=torch.bfloat16).unbind()
+    found = torch.library.opcheck(torch.ops.ptxgen.attention, (q, k, v, False, 0.0, True))
+    assert set(found.values()) == {"SUCCESS"}
+    with importlib.import_module("ptxgen.torch").emulated(target="sm_90a"):
+        compiled = torch.compile(lambda *given: attention(*given, causal=True) * 2, fullgraph=True, backend="eager")
+        assert torch.equal(compiled(q, k, v), attention(q, k, v, causal=True) * 2)
+        o = attention(q.requires_grad_(), k, v)
+    with pytest.raises(NotImplementedError, match="attention has no gradients: its kernels are forward only"):
+        o.sum().backward()
+
+
+def test_attention_without_keys_or_queries(torch: Any, attention: Any) -> None:
+    q, k = torch.ones(1, 2, 3, 64, dtype=torch.float16), torch.ones(1, 2, 0, 64, dtype=torch.float16)
+    o, lse = attention(q, k, k, return_lse=True)
+    assert (o.shape, float(o.abs().sum()), lse.tolist()) == (q.shape, 0.0, [[[-float("inf")] * 3] * 2])
+    assert attention(k, q, q).shape == (1, 2, 0, 64)
+
+
+def test_what_attention_refuses(torch: Any, attention: Any) -> None:
+    def zeros(*shape: int, dtype: Any = torch.bfloat16) -> Any:
+        return torch.zeros(*shape, dtype=dtype)
+
+    q = zeros(1, 4, 16, 64)
+    for tensors, words in (
+        ((q[0], q, q), r"Q, K and V of \(batch, heads, rows, size\), not \(4, 16, 64\), "),
+        ((q, zeros(1, 3, 16, 64), zeros(1, 3, 16, 64)), r"where KV heads divide heads, not \(1, 4, 16, 64\), \(1, 3, "),
+        ((q, q, zeros(1, 4, 15, 64)), r"where KV heads divide heads, not"),
+        ((q, q.float(), q), r"one type, not torch.bfloat16, torch.float32 and torch.bfloat16"),
+        ((q, q.to("meta"), q), r"tensors of one device, not of cpu, meta and cpu"),
+        ((zeros(1, 4, 16, 80), zeros(1, 4, 16, 80), q), r"head_size must be 64, 128, 192 or 256, not 80"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            attention(*tensors)
+    with pytest.raises(ValueError, match="scale must be a positive number, not -1"):
+        attention(q, q, q, scale=-1)
+    with pytest.raises(TypeError, match="takes torch tensors, not list, Tensor, Tensor"):
+        attention([], q, q)

@@ -28,7 +28,9 @@ class AttentionProblem:
     """A plan and a problem: `batches` times `heads` attentions of `queries` queries and `keys` keys.
 
     `kv_heads`: heads of K and V, each for as many heads of Q; 0: as many as Q has. `scale`: what the scores are
-    multiplied by; 0: one over the square root of the head size. Raises PlanError.
+    multiplied by; 0: one over the square root of the head size. `strided`: those of Q, K, V and O that lie otherwise
+    than `layout` says, each with the elements from one row to the next, one head and one batch, multiples of 16 bytes.
+    Raises PlanError.
     """
 
     plan: AttentionPlan
@@ -39,6 +41,7 @@ class AttentionProblem:
     batches: int = 1
     scale: float = 0.0
     layout: Layout = "bhsd"
+    strided: tuple[tuple[str, tuple[int, int, int]], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kv_heads", self.kv_heads or self.heads)
@@ -102,6 +105,9 @@ class AttentionProblem:
 
     def strides(self, name: str) -> tuple[int, int, int]:
         """Elements from one row to the next, from one head to the next, and from one batch to the next."""
+        for each, strides in self.strided:
+            if each == name:
+                return strides
         heads, rows, columns = self.extents(name)
         row, head = (columns, rows * columns) if self.layout == "bhsd" else (heads * columns, columns)
         return row, head, heads * rows * columns

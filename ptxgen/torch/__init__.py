@@ -1,6 +1,6 @@
-"""PyTorch: `ptxgen.torch.gemm`, a custom op that runs the kernels of the library.
+"""PyTorch: `ptxgen.torch.gemm` and `ptxgen.torch.attention`, custom ops that run the kernels of the library.
 
-On a CUDA tensor it runs on that GPU, on torch's current stream; on a CPU tensor in the emulator, with all checks, which
+On CUDA tensors they run on that GPU, on torch's current stream; on CPU tensors in the emulator, with all checks, which
 takes seconds. Needs PyTorch: pip install "ptxgen[torch]".
 """
 
@@ -9,7 +9,9 @@ try:
 except ImportError:
     raise ImportError("ptxgen.torch needs PyTorch, which is not installed: pip install 'ptxgen[torch]'") from None
 
-from ptxgen.torch.gemm_op import emulated, gemm
+from ptxgen.torch.attention_op import attention
+from ptxgen.torch.emulation import emulated
+from ptxgen.torch.gemm_op import gemm
 from ptxgen.torch.prepared import kernel_for
 
-__all__ = ["emulated", "gemm", "kernel_for"]
+__all__ = ["attention", "emulated", "gemm", "kernel_for"]

@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from ptxgen.emulator import Emulator
+from ptxgen.torch.direct import is_direct, is_plain
+from ptxgen.torch.emulation import emulator
 from ptxgen.torch.prepared import ALIGNMENT, OUTPUTS, TYPES, Given, Ready, gpu
 
 #: What C is where `out_dtype` does not say it.
@@ -22,12 +20,6 @@ _DEFAULT = {torch.int8: torch.int32, torch.uint8: torch.int32}
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: Types that autocast converts, and that have gradients.
 _DIFFERENTIABLE = (torch.bfloat16, torch.float16, torch.float32)
-#: Tensors that no mode or subclass of torch changes.
-_PLAIN = (Tensor, torch.nn.Parameter)
-#: What a call asks of torch, by names of this module: a search through torch's takes as long as the question.
-_gradients, _autocasts = torch.is_grad_enabled, torch.is_autocast_enabled
-_dispatch_modes, _function_mode = torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled
-_transforms = torch._C._functorch.peek_interpreter_stack
 #: Launches that a thread keeps.
 _MOST = 4096
 
@@ -40,19 +32,6 @@ class _Launches(threading.local):
 
 
 _launches = _Launches()
-#: Options of the emulator that multiplies CPU tensors.
-_emulator: dict[str, Any] = {"target": "sm_100a"}
-
-
-@contextmanager
-def emulated(**options: Any) -> Iterator[None]:
-    """Multiply CPU tensors inside in an emulator with these options: `target="sm_90a"`, `schedule="late"`, ..."""
-    global _emulator
-    before, _emulator = _emulator, {**_emulator, **options}
-    try:
-        yield
-    finally:
-        _emulator = before
 
 
 def gemm(
@@ -84,31 +63,13 @@ def gemm(
 
 def _known(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None) -> Tensor | None:
     """C by a launch that this thread has prepared before; None where there is none, or torch has more to do."""
-    if not _is_plain(a, b) or not _is_direct(a, b, bias):
+    if not is_plain(a, b) or not is_direct(a, b, bias):
         return None
     ready = _launches.known.get(_key(a, b, bias, out_dtype))
     at_a, at_b = a.data_ptr(), b.data_ptr()
     if ready is None or (at_a | at_b) % ALIGNMENT or b.get_device() != torch._C._cuda_getDevice():
         return None
     return ready(a, at_a, at_b, 0 if bias is None else bias.data_ptr())
-
-
-def _is_plain(a: Tensor, b: Tensor) -> bool:
-    """Whether A is on a GPU, and both are tensors of torch's own class."""
-    return type(a) in _PLAIN and type(b) in _PLAIN and a.is_cuda
-
-
-def _is_direct(a: Tensor, b: Tensor, bias: Tensor | None) -> bool:
-    """Whether nothing of torch has to see the call: gradients, autocast, tracing, transforms."""
-    if _gradients() and (a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad)):
-        return False
-    return not (
-        _autocasts("cuda")
-        or forward_ad._current_level >= 0
-        or _dispatch_modes()
-        or _function_mode()
-        or _transforms() is not None
-    )
 
 
 def _checked(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None) -> Tensor:
@@ -129,7 +90,7 @@ def _checked(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype |
     chosen = out_dtype or _DEFAULT.get(a.dtype, torch.float32 if a.dtype in _FLOAT8 else a.dtype)
     if chosen not in OUTPUTS:
         raise ValueError(f"out_dtype is one of {', '.join(map(str, OUTPUTS))}, not {chosen}")
-    direct = not torch.compiler.is_compiling() and _is_plain(a, b) and b.is_cuda and _is_direct(a, b, bias)
+    direct = not torch.compiler.is_compiling() and is_plain(a, b) and b.is_cuda and is_direct(a, b, bias)
     if direct and 0 not in (*a.shape, *b.shape):  # without the op, whose first call imports for seconds
         return _first(a, b, bias, out_dtype, chosen)
     return _gemm(a.flatten(0, -2), b, bias, chosen).reshape(*a.shape[:-1], b.shape[1])
@@ -164,7 +125,7 @@ def _gemm(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) -> 
     """CPU tensors: the emulator."""
     if 0 in (*a.shape, *b.shape):
         return _nothing(a, b, bias, out_dtype)
-    device = Emulator(**_emulator)
+    device = emulator()
     given = Given.of(a, b, bias, out_dtype, device.target, device.target)
     problem = given.gemm.problem
     arrays = [device.array(_with_gaps(each)) for each in (given.a, given.b)]

@@ -154,3 +154,48 @@ def test_gradients(torch: Any) -> None:
     (gemm(ours[0], ours[1]) * made[2]).sum().backward()
     ((theirs[0].double() @ theirs[1].double()) * made[2]).sum().backward()
     assert all(torch.equal(mine.grad, other.grad) for mine, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("heads", "kv_heads", "size", "values"), [(6, 2, 64, 64), (4, 4, 128, 128), (2, 1, 192, 128)])
+def test_attention(torch: Any, heads: int, kv_heads: int, size: int, values: int, causal: bool) -> None:
+    """Views of a packed projection, on a stream of its own, and in a CUDA graph with other inputs."""
+    attention = importlib.import_module("ptxgen.torch").attention
+    columns = (heads + kv_heads) * size + kv_heads * values
+
+    def parts(packed: Any) -> list[Any]:
+        split = packed.split([heads * size, kv_heads * size, kv_heads * values], -1)
+        shapes = ((heads, size), (kv_heads, size), (kv_heads, values))
+        return [each.unflatten(-1, shape).transpose(1, 2) for each, shape in zip(split, shapes, strict=True)]
+
+    def exact(q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+        k, v = (each.double().repeat_interleave(heads // kv_heads, 1) for each in (k, v))
+        scores = q.double() @ k.mT * size**-0.5
+        if causal:
+            scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -float("inf"))
+        return torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1)
+
+    def require_right(given: list[Any], o: Any, lse: Any) -> None:
+        expected, sums = exact(*given)
+        # Exponentials and O have 8 bits; |V| is at most about 5.
+        assert (o.double() - expected).abs().max() <= 2.0**-5
+        torch.testing.assert_close(lse.double(), sums, rtol=0, atol=1e-5)
+
+    torch.manual_seed(5)
+    packed = torch.randn(2, 777, columns, dtype=torch.bfloat16, device="cuda")
+    given = parts(packed)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        o, lse = attention(*given, causal=causal, return_lse=True)
+    stream.synchronize()
+    require_right(given, o, lse)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        o, lse = attention(*given, causal=causal, return_lse=True)
+    packed.copy_(torch.randn_like(packed))
+    graph.replay()
+    torch.cuda.synchronize()
+    require_right(given, o, lse)
+    compiled = torch.compile(lambda *each: attention(*each, causal=causal), fullgraph=True)
+    assert torch.equal(compiled(*given), o)

@@ -9,14 +9,14 @@ from typing import Any
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.selection.dispatch import Choice
 
-#: Addresses that stand for those of A, B, C and the bias until a launch has them.
-_MARKS = tuple(number << 44 for number in range(1, 5))
+#: Addresses that stand for those of a launch until there is one: of A, B, C and the bias, or of Q, K, V, O and lse.
+MARKS = tuple(number << 44 for number in range(1, 6))
 _SIZES = {".u32": 4, ".u64": 8, ".b32": 4, ".f32": 4}
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The bytes of each argument; `places`: of A, B, C and the bias each, the arguments that begin with its address."""
+    """The bytes of each argument; `places`: of each address of a launch, the arguments that begin with it."""
 
     values: tuple[bytes, ...]
     places: tuple[tuple[int, ...], ...]
@@ -24,12 +24,16 @@ class Packed:
     @classmethod
     def of(cls, choice: Choice, problem: GemmProblem, order: int | None, *, biased: bool = False) -> Packed:
         """Of a choice for the problem as its kernel sees it; `order`: the address of the table of tiles."""
-        first, second = choice.operands(_MARKS[0], _MARKS[1])
-        given = problem.arguments(first, second, _MARKS[2], None, _MARKS[3] if biased else None, order)
-        declared = [declaration for declaration, _ in choice.plan.parameters]
-        values = tuple(packed(*each) for each in zip(declared, given, strict=True))
+        first, second = choice.operands(MARKS[0], MARKS[1])
+        given = problem.arguments(first, second, MARKS[2], None, MARKS[3] if biased else None, order)
+        return cls.marked([declaration for declaration, _ in choice.plan.parameters], given)
+
+    @classmethod
+    def marked(cls, declarations: Sequence[str], given: Sequence[Any]) -> Packed:
+        """Of arguments in which MARKS stand for addresses."""
+        values = tuple(packed(*each) for each in zip(declarations, given, strict=True))
         words = [int.from_bytes(value[:8], "little") if len(value) in (8, 128) else 0 for value in values]
-        places = tuple(tuple(at for at, word in enumerate(words) if word == mark) for mark in _MARKS)
+        places = tuple(tuple(at for at, word in enumerate(words) if word == mark) for mark in MARKS)
         return cls(values, places)
 
     def sizes(self) -> Sequence[int]:

@@ -6,18 +6,22 @@ import hashlib
 import os
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ptxgen.builder import KERNELS_FOLDER
-from ptxgen.gemm.plan import GemmPlan
 from ptxgen.toolchain import assemble
 from ptxgen.toolchain.cache import identity, stored
 
+if TYPE_CHECKING:
+    from ptxgen.attention import AttentionPlan
+    from ptxgen.gemm.plan import GemmPlan
+
 _PACKAGE = Path(__file__).parents[2]
 #: What the text of a kernel depends on beside its config.
-_SOURCES = (KERNELS_FOLDER, _PACKAGE / "gemm", _PACKAGE / "builder", _PACKAGE / "descriptors", _PACKAGE / "instr")
+_SOURCES = (KERNELS_FOLDER, *(_PACKAGE / name for name in ("attention", "gemm", "builder", "descriptors", "instr")))
 
 
-def cubin_of(plan: GemmPlan, ptxas: str | os.PathLike[str] | None = None) -> bytes:
+def cubin_of(plan: GemmPlan | AttentionPlan, ptxas: str | os.PathLike[str] | None = None) -> bytes:
     """The ELF bytes of a plan's kernel. Raises AssemblerError.
 
     Where the cache has them, the text is not rendered.
