@@ -31,11 +31,11 @@ class AttentionConfig:
     )
     query_tile: int = option(
         0,
-        "queries of a CTA: 64 for each warpgroup, on Blackwell 128; 0: of one warpgroup",
+        "queries of a CTA: 64 for each warpgroup, on Blackwell 128; 0: by design and head size",
         range=(0, 256, 64),
         on={"sm_90a": (0, 192, 64), "sm_100a": (0, 256, 128)},
     )
-    key_tile: int = option(128, "keys of a block", range=(16, 256, 16))
+    key_tile: int = option(0, "keys of a block; 0: by head size, on Hopper by measurement", range=(0, 256, 16))
     stages: int = option(1, "blocks of K and of V in shared memory", range=(1, 8, 1))
     overlap: bool = option(
         False,

@@ -5,7 +5,7 @@ A problem (queries, keys, heads, batches) is not part of it: the same PTX takes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Rows of a warpgroup's wgmma.
 ROWS = 64
+#: Keys of a block on Hopper by the columns of K and V together, for all keys and causal: the fastest on an H200 for
+#: 4096 queries (docs/attention.md). Shared memory and registers leave room for 64 where one has 256 columns.
+_KEYS = {128: (128, 128), 256: (144, 160), 320: (128, 128), 384: (96, 96), 512: (64, 64)}
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class AttentionPlan:
         config.require(target)
         if config.epilogue == "tma" and config.values % config.chunk:
             raise PlanError(f"chunk must divide the {config.values} columns of O, not {config.chunk}")
-        rows = config.query_tile or (ROWS if target == "sm_90a" else LANES)
+        config = replace(config, **_tile(config, design, target))
+        rows = config.query_tile
         parts = (_hopper if target == "sm_90a" else _blackwell)(config, rows, design)
         wanted = [parts.q.wanted(parts.query_tiles), parts.k.wanted(config.stages), parts.v.wanted(config.stages)]
         wanted += [*parts.epilogue.wanted, *parts.wanted]
@@ -154,6 +158,24 @@ class _Parts:
     memory: TensorMemory | None = None
     wanted: tuple[Wanted, ...] = ()
     query_tiles: int = 1
+
+
+def _tile(config: AttentionConfig, design: str, target: str) -> dict[str, int]:
+    """Queries of a CTA and keys of a block where the config leaves them open."""
+    widest, specialized = max(config.head_size, config.values), design == "specialized"
+    if target == "sm_90a":
+        # Three warpgroups have registers for 128 keys.
+        three = widest <= 64 and config.key_tile <= 128
+        rows = (3 if three else 2) * ROWS if specialized else ROWS
+        columns = 512 if widest == 256 else config.head_size + config.values
+        keys = next(keys[config.causal] for most, keys in _KEYS.items() if columns <= most)
+        if not config.overlap:
+            keys = min(keys, 128)  # what was measured
+    else:
+        # The outputs of two tiles take all of tensor memory from 256 columns on.
+        rows = LANES * (2 if specialized and config.values < 256 else 1)
+        keys = LANES if widest <= 128 else LANES // 2
+    return {"query_tile": config.query_tile or rows, "key_tile": config.key_tile or keys}
 
 
 def _hopper(config: AttentionConfig, rows: int, design: str) -> _Parts:

@@ -10,7 +10,7 @@ import pytest
 
 import ptxgen
 from ptxgen import assemble, check
-from ptxgen.attention import AttentionProblem, find, kernels
+from ptxgen.attention import AttentionProblem, best, find, kernels
 from ptxgen.attention.job import job
 from ptxgen.attention.reference import expected, random_inputs
 from ptxgen.emulator.observers import LineCounts
@@ -70,7 +70,10 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("hopper/attention", {"head_size": 192, "value_size": 128, "causal": True}),
     ("hopper/attention", {"overlap": False, "dtype": "f16", "causal": True, "panel": 2}),
     ("hopper/attention", {"o_dtype": "f32", "epilogue": "direct", "head_size": 64, "lse": True}),
-    ("hopper/attention", {"head_size": 64, "key_tile": 160, "chunk_buffers": 2, "consumers": "cooperative"}),
+    (
+        "hopper/attention",
+        {"head_size": 64, "key_tile": 160, "query_tile": 128, "chunk_buffers": 2, "consumers": "cooperative"},
+    ),
     ("hopper/attention", {"head_size": 64, "value_size": 192, "chunk": 64, "dtype": "f16"}),
     ("blackwell/attention-serial", {"o_dtype": "f32", "head_size": 192, "value_size": 64, "epilogue": "tma"}),
     ("blackwell/attention-pipelined", {"dtype": "f16", "head_size": 256, "key_tile": 64}),
@@ -89,6 +92,37 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
 def test_other_choices(name: str, choices: dict[str, Any], schedule: str, layout: Any) -> None:
     plan = find(name).plan(**options(name, **choices))
     require_right(plan.problem(200, 170, heads=3, kv_heads=1, layout=layout), schedule, 3)
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("slots", [1, 2, 5])
+@pytest.mark.parametrize("tiles", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", ["hopper/attention", "blackwell/attention"])
+def test_causal_tiles_in_pairs(name: str, tiles: int, slots: int) -> None:
+    """The last tile and the first, then the second last and the second; an odd number leaves one in the middle."""
+    plan = find(name).plan(head_size=64, key_tile=64, query_tile=128, causal=True, slots=slots, panel=2)
+    problem = plan.problem(128 * tiles - 5, 128 * tiles - 5, heads=3)
+    assert problem.grid == (min(slots, 3 * -(-tiles // 2)), 1, 1)
+    require_right(problem, "random", tiles)
+
+
+@pytest.mark.parametrize("name", ["hopper/attention", "blackwell/attention"])
+@pytest.mark.parametrize("size", [64, 128, 192, 256])
+def test_every_head_size_has_a_tile(name: str, size: int) -> None:
+    """Also of V: the default tile fits registers, shared memory and tensor memory."""
+    for values in (64, 128, 192, 256):
+        for causal in (False, True):
+            plan = find(name).plan(head_size=size, value_size=values, causal=causal)
+            assert plan.config.key_tile >= 64
+            assert best(300, 5000, target=plan.target, head_size=size, value_size=values, causal=causal).text
+
+
+def test_the_best_kernel_has_smaller_tiles_for_few_keys() -> None:
+    tiles = [best(keys, keys, head_size=128, causal=True).config for keys in (512, 1025)]
+    assert [(each.query_tile, each.key_tile) for each in tiles] == [(128, 128), (128, 160)]
+    assert best(512, 512, head_size=128, key_tile=96).config.key_tile == 96
+    with pytest.raises(PlanError, match="no attention kernel for sm_80; it has some for sm_90a, sm_100a"):
+        best(512, 512, target="sm_80")
 
 
 ALL = [*((name, {"causal": causal, "lse": True}) for name in NAMES for causal in (False, True)), *CHOICES]
@@ -112,8 +146,8 @@ def test_the_machine_code_is_clean(name: str, choices: dict[str, Any]) -> None:
 def test_a_launch_reaches_every_instruction(name: str) -> None:
     plan = find(name).plan(**options(name, causal=True, lse=True, **SMALL))
     # More queries than keys: tiles without keys, with one block and with an even number; masked and whole blocks.
-    lines = LineCounts()
-    problem = plan.problem(600, 370, heads=2)
+    lines, rows = LineCounts(), plan.config.query_tile
+    problem = plan.problem(4 * rows + 88, 2 * rows + 114, heads=2)
     assert job(problem).run(ptxgen.Emulator(plan.target, observers=[lines])).ok
     text = plan.text.splitlines()
     missing = [text[line - 1].strip() for line, count in lines.by_line().items() if not count.threads]
@@ -142,7 +176,7 @@ def test_the_reference_is_softmax() -> None:
     [
         (("selp.b32 %r_score", "selp.b32 %r_none", 1), None),  # no such register: the check refuses it
         ((r"mul.f32 %r_value(\d+), %r_value\1, %f_shrink0;", r"mov.b32 %r_value\1, %r_value\1;", 1), "o"),
-        ((r"sub.f32 %f_other1, %f_other1, %f_bias1;", "", 1), "lse"),
+        ((r"sub.rn.f32 %f_other1, %f_other1, %f_bias1;", "", 1), "lse"),
         ((r"max.f32 %f_largest0, %f_largest0, %f_other0;", "", 2), "o"),
         ((r"setp.gt.s32 %p_seen, %r_left0, 16;", "setp.gt.s32 %p_seen, %r_left0, 17;", 1), "o"),
     ],

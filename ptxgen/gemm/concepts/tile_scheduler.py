@@ -24,7 +24,8 @@ class TileScheduler:
     time share more of A and B. `cluster` is CTAs along M and N. `batched`: the tiles of a batch come after those of the
     one before, in the third dimension of the grid or in one row of numbers. `split_k`: CTAs that share a tile, side by
     side in the third dimension. `extents`: the entry's parameters with M and N. `backward`: along M from the last tile
-    to the first.
+    to the first, as later rows take longer; a static kernel takes a later tile and its mirror image one after the
+    other, so that all CTAs have about as much to do.
 
     `grouped`, as mixtures of experts need it: with contiguous B has a matrix for each group of rows of A, and a table
     in global memory names that of each row; with masked the table has how many rows of each batch count, and tiles that
@@ -51,6 +52,11 @@ class TileScheduler:
     @property
     def persistent(self) -> bool:
         return self.kind != "grid"
+
+    @property
+    def folded(self) -> bool:
+        """Whether a CTA takes tiles in pairs, one as far from the last row as the other from the first."""
+        return self.backward and self.kind == "static"
 
     @property
     def cluster_ctas(self) -> int:
@@ -86,6 +92,7 @@ class TileScheduler:
             for extent, tile, ctas in zip((m, n), (self.rows, self.columns), self.cluster, strict=True)
         )
         if self.kind == "static":
+            x = -(-x // 2) if self.folded else x
             clusters = min(x * y * batches, self.slots) // self.cluster_ctas
             return max(clusters, 1) * self.cluster[0], self.cluster[1], 1
         if self.splits:
@@ -137,6 +144,7 @@ class TileScheduler:
         else:
             words += f", panels of {self.panel} tiles along N" if self.panel else ", along M"
         words += ", batch after batch" if self.batched else ""
+        words += ", a late tile and its mirror image one after the other" if self.folded else ""
         words += f", groups of {self.group_rows} rows or multiples" if self.grouped == "contiguous" else ""
         words += ", tiles behind the rows of a batch skipped" if self.masked else ""
         if self.cluster_ctas > 1:
