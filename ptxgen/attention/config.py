@@ -35,7 +35,7 @@ class AttentionConfig:
         range=(0, 256, 64),
         on={"sm_90a": (0, 192, 64), "sm_100a": (0, 256, 128)},
     )
-    key_tile: int = option(0, "keys of a block; 0: by head size, on Hopper by measurement", range=(0, 256, 16))
+    key_tile: int = option(0, "keys of a block; 0: by queries and head size", range=(0, 256, 16))
     stages: int = option(1, "blocks of K and of V in shared memory", range=(1, 8, 1))
     overlap: bool = option(
         False,
@@ -44,8 +44,9 @@ class AttentionConfig:
     )
     consumers: str = option(
         "cooperative",
-        "warpgroups run as they come, or take turns: one runs MMAs while the others compute exponentials",
-        choices=("cooperative", "pingpong"),
+        "warpgroups run as they come, or take turns: one runs MMAs while the others compute exponentials; empty: three "
+        "take turns",
+        choices=("", "cooperative", "pingpong"),
     )
     epilogue: str = option("direct", "how O is stored: st.global, or shared memory and TMA", choices=("direct", "tma"))
     chunk: int = option(64, "columns of O that a TMA epilogue stores at a time", choices=(32, 64, 128))

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 #: Rows of a warpgroup's wgmma.
 ROWS = 64
-#: Keys of a block on Hopper by the columns of K and V together, for all keys and causal: the fastest on an H200 for
-#: 4096 queries (docs/attention.md). Shared memory and registers leave room for 64 where one has 256 columns.
-_KEYS = {128: (128, 128), 256: (144, 160), 320: (128, 128), 384: (96, 96), 512: (64, 64)}
+#: Keys of a block on Hopper up to so many columns of K and V together.
+_KEYS = {256: 128, 320: 128, 384: 96, 512: 64}
 
 
 @dataclass(frozen=True)
@@ -160,22 +159,26 @@ class _Parts:
     query_tiles: int = 1
 
 
-def _tile(config: AttentionConfig, design: str, target: str) -> dict[str, int]:
-    """Queries of a CTA and keys of a block where the config leaves them open."""
+def _tile(config: AttentionConfig, design: str, target: str) -> dict[str, Any]:
+    """Queries of a CTA, keys of a block and turns of warpgroups where the config leaves them open.
+
+    On Hopper what was the fastest for 4096 queries on an H200 (docs/attention.md), on Blackwell what fits.
+    """
     widest, specialized = max(config.head_size, config.values), design == "specialized"
-    if target == "sm_90a":
-        # Three warpgroups have registers for 128 keys.
-        three = widest <= 64 and config.key_tile <= 128
-        rows = (3 if three else 2) * ROWS if specialized else ROWS
-        columns = 512 if widest == 256 else config.head_size + config.values
-        keys = next(keys[config.causal] for most, keys in _KEYS.items() if columns <= most)
-        if not config.overlap:
-            keys = min(keys, 128)  # what was measured
-    else:
+    rows, keys, wanted = config.query_tile, config.key_tile, 0
+    if target != "sm_90a":
         # The outputs of two tiles take all of tensor memory from 256 columns on.
-        rows = LANES * (2 if specialized and config.values < 256 else 1)
-        keys = LANES if widest <= 128 else LANES // 2
-    return {"query_tile": config.query_tile or rows, "key_tile": config.key_tile or keys}
+        rows = rows or LANES * (2 if specialized and config.values < 256 else 1)
+        return {"query_tile": rows, "key_tile": keys or (LANES if widest <= 128 else LANES // 2)}
+    columns = 512 if widest == 256 else config.head_size + config.values
+    if specialized and rows in (0, 3 * ROWS):
+        # Three warpgroups have registers for fewer keys; causal tiles of two have less to mask.
+        wanted = 128 if widest <= 64 else 80 if columns <= 256 and not config.causal else 0
+    three = wanted >= (keys or 1)
+    rows = rows or ROWS * (3 if three else 2 if specialized else 1)
+    keys = keys or (wanted if three else next(keys for most, keys in _KEYS.items() if columns <= most))
+    consumers = config.consumers or ("pingpong" if rows == 3 * ROWS else "cooperative")
+    return {"query_tile": rows, "key_tile": keys, "consumers": consumers}
 
 
 def _hopper(config: AttentionConfig, rows: int, design: str) -> _Parts:

@@ -53,6 +53,12 @@ class Softmax:
         return () if self.whole_rows else (1, 2)
 
     @property
+    def growth(self) -> str:
+        """How much larger the exponent of a row must be for the bias to follow, as a PTX constant: exponentials stay
+        below 2⁸, which types, sums and products have room for (as FlashAttention-4 does)."""
+        return f"0f{np.float32(8.0).view(np.uint32):08x}"
+
+    @property
     def ln2(self) -> str:
         """The natural logarithm of 2 as a PTX constant, from base 2 to base e."""
         return f"0f{np.float32(np.log(2.0)).view(np.uint32):08x}"

@@ -72,7 +72,7 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("hopper/attention", {"o_dtype": "f32", "epilogue": "direct", "head_size": 64, "lse": True}),
     (
         "hopper/attention",
-        {"head_size": 64, "key_tile": 160, "query_tile": 128, "chunk_buffers": 2, "consumers": "cooperative"},
+        {"head_size": 64, "key_tile": 160, "chunk_buffers": 2, "consumers": "cooperative"},
     ),
     ("hopper/attention", {"head_size": 64, "value_size": 192, "chunk": 64, "dtype": "f16"}),
     ("blackwell/attention-serial", {"o_dtype": "f32", "head_size": 192, "value_size": 64, "epilogue": "tma"}),
@@ -118,8 +118,9 @@ def test_every_head_size_has_a_tile(name: str, size: int) -> None:
 
 
 def test_the_best_kernel_has_smaller_tiles_for_few_keys() -> None:
-    tiles = [best(keys, keys, head_size=128, causal=True).config for keys in (512, 1025)]
-    assert [(each.query_tile, each.key_tile) for each in tiles] == [(128, 128), (128, 160)]
+    tiles = [best(keys, keys, head_size=128).config for keys in (512, 1025)]
+    assert [(each.query_tile, each.key_tile) for each in tiles] == [(128, 128), (192, 80)]
+    assert [each.consumers for each in tiles] == ["cooperative", "pingpong"]
     assert best(512, 512, head_size=128, key_tile=96).config.key_tile == 96
     with pytest.raises(PlanError, match="no attention kernel for sm_80; it has some for sm_90a, sm_100a"):
         best(512, 512, target="sm_80")
