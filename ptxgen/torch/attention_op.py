@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ptxgen.attention import AttentionProblem, best
 from ptxgen.device import Kernel
-from ptxgen.gemm.arguments import MARKS, Packed
-from ptxgen.gemm.cubins import cubin_of
+from ptxgen.gemm.selection.arguments import MARKS, Packed
+from ptxgen.gemm.selection.cubins import cubin_of
 from ptxgen.gpu.prepared import PreparedLaunch
 from ptxgen.options import PlanError
 from ptxgen.torch.direct import is_direct, is_plain
