@@ -167,13 +167,14 @@ def _tile(config: AttentionConfig, design: str, target: str) -> dict[str, Any]:
     widest, specialized = max(config.head_size, config.values), design == "specialized"
     rows, keys, wanted = config.query_tile, config.key_tile, 0
     if target != "sm_90a":
-        # The outputs of two tiles take all of tensor memory from 256 columns on.
-        rows = rows or LANES * (2 if specialized and config.values < 256 else 1)
+        # Of 256 columns two tiles of outputs take all of tensor memory, and two of Q too much of shared memory.
+        rows = rows or LANES * (2 if specialized and widest < 256 else 1)
         return {"query_tile": rows, "key_tile": keys or (LANES if widest <= 128 else LANES // 2)}
     columns = 512 if widest == 256 else config.head_size + config.values
     if specialized and rows in (0, 3 * ROWS):
         # Three warpgroups have registers for fewer keys; causal tiles of two have less to mask.
-        wanted = 128 if widest <= 64 else 80 if columns <= 256 and not config.causal else 0
+        small = columns <= 256 and config.values <= 128
+        wanted = 128 if widest <= 64 else 80 if small and not config.causal else 0
     three = wanted >= (keys or 1)
     rows = rows or ROWS * (3 if three else 2 if specialized else 1)
     keys = keys or (wanted if three else next(keys for most, keys in _KEYS.items() if columns <= most))

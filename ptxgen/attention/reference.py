@@ -26,11 +26,14 @@ REASON = (
 
 
 def random_inputs(problem: AttentionProblem, seed: int) -> dict[str, np.ndarray]:
-    """Q, K and V of a problem's shapes and type; scores have a standard deviation of 2, so that softmax has peaks."""
+    """Q, K and V of a problem's shapes and type. Scores have a standard deviation of 1/2 for the first key and 8 for the
+    last, so that softmax has peaks, and the largest score of a row grows by far more than once.
+    """
     random = np.random.default_rng(seed)
     dtype = TYPES[problem.plan.config.dtype].numpy
     made = {name: random.standard_normal(problem.shape(name), dtype=np.float32) for name in "qkv"}
     made["q"] *= np.float32(2)
+    problem.by_head(made["k"])[...] *= np.exp2(np.linspace(-2, 2, problem.keys, dtype=np.float32))[:, None]
     return {name: each.astype(dtype) for name, each in made.items()}
 
 
