@@ -26,8 +26,8 @@ REASON = (
 
 
 def random_inputs(problem: AttentionProblem, seed: int) -> dict[str, np.ndarray]:
-    """Q, K and V of a problem's shapes and type. Scores have a standard deviation of 1/2 for the first key and 8 for the
-    last, so that softmax has peaks, and the largest score of a row grows by far more than once.
+    """Q, K and V of a problem's shapes and type. Scores have a standard deviation of 1/2 for the first key and 8 for
+    the last, so that softmax has peaks, and the largest score of a row grows by far more than once.
     """
     random = np.random.default_rng(seed)
     dtype = TYPES[problem.plan.config.dtype].numpy
