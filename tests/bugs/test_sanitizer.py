@@ -14,6 +14,13 @@ from tests.bugs.sanitizer import Outcome, recorded, verdicts
 from tools.sanitizer.live import live
 from tools.sanitizer.sweep import Sweep
 
+#: Bugs that came after the record, and that wait for a GPU.
+NOT_RUN = {
+    "bit-of-another-producer",
+    "counter-of-three-waits-for-any",
+    "slot-refilled-without-waiting-for-its-reader",
+    "warps-counted-one-short",
+}
 CLEAN = Outcome(end="ok", errors=0, warnings=0, hashes=["a"])
 REPORT = """========= COMPUTE-SANITIZER
 {"job": "one.bug", "end": "ok", "error": "", "hashes": ["a"]}
@@ -69,4 +76,5 @@ def test_kernels_with_live_loads_stay_legal(bug: Bug) -> None:
 
 
 def test_the_record_is_of_bugs_that_are_here() -> None:
-    assert set(recorded()["verdicts"]) == {bug.name for bug in BUGS if bug.target == "sm_90a"}
+    assert set(recorded()["verdicts"]) | NOT_RUN == {bug.name for bug in BUGS if bug.target == "sm_90a"}
+    assert NOT_RUN.isdisjoint(recorded()["verdicts"])

@@ -95,7 +95,7 @@ def _load(module: str) -> None:
 def find(form: type[Instruction]) -> Semantics | None:
     """The semantics of a declaration, None if it has none yet. Of modules only its own is imported."""
     found = _SEMANTICS.get(form)
-    if found is None:
+    if found is None and hasattr(form, "form"):  # a base class declares nothing
         module = _ELSEWHERE.get(form.form.key) or form.__module__.removeprefix("ptxgen.instr.").partition(".")[0]
         if module in MODULES:
             _load(module)

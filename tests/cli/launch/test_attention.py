@@ -20,7 +20,7 @@ def test_run_reports_plan_and_verdict(cli: Cli) -> None:
     assert outcome.code == 0, outcome.err
     words = " ".join(outcome.out.split())
     assert "queries 40, keys 70, heads 2, kv_heads 1, batches 1, head size 64; bf16 in, bf16 out" in words
-    assert "k: 2 stages; full: 1 arrival and 16384 bytes; empty: 8 arrivals" in words
+    assert "k: 2 stages; full: 1 arrival and 16384 bytes; empty: 12 arrivals" in words
     assert "schedules: eager, late, random 0 correct" in words
     assert words.endswith("✓ correct")
 
@@ -77,16 +77,17 @@ def test_other_commands(cli: Cli) -> None:
         (["--heads", "6", "--kv-heads", "4"], "kv_heads must divide the 6 heads of Q, not 4"),
         (["--kv-heads", "0"], "--kv-heads must be 1 or more, not 0"),
         (["--head-size", "100"], "head_size must be 64, 128, 192 or 256, not 100"),
-        (["--set", "query_tile=192"], "a consumer needs 160 registers for its accumulator (64 output + 64 scores + 32 "
-         "exponentials) and 26 more, 186; of 512 threads each has 160"),
-        (["--set", "stages=6"], "the kernel needs 442592 bytes of shared memory (q 32768 + k 6 x 32768 + v 6 x 32768 + "
-         "c 16384 + q_full 8 + q_empty 8 + k_full 6 x 8 + k_empty 6 x 8 + v_full 6 x 8 + v_empty 6 x 8 + "
-         "turn_full 2 x 8); a CTA on sm_90a has 232448"),
+        (["--set", "query_tile=192", "--set", "key_tile=128"], "a consumer needs 160 registers for its accumulator (64 "
+         "output + 64 scores + 32 exponentials) and 26 more, 186; of 512 threads each has 160"),
+        (["--set", "stages=6"], "the kernel needs 319720 bytes of shared memory (q 49152 + k 6 x 20480 + v 6 x 20480 + "
+         "c 24576 + q_full 8 + q_empty 8 + k_full 6 x 8 + k_empty 6 x 8 + v_full 6 x 8 + v_empty 6 x 8 + "
+         "turn_full 3 x 8); a CTA on sm_90a has 232448"),
         (["--set", "stages=1"], "overlap takes two stages or more: the next block of keys is read before this one's "
          "values are"),
         (["--set", "value_size=64", "--set", "chunk=128"], "chunk must divide the 64 columns of O, not 128"),
         (["--set", "o_dtype=f32"], "the TMA epilogue of wgmma stores 16-bit types by stmatrix, not f32; take direct"),
-        (["--set", "query_tile=64"], "pingpong takes two or three warpgroups: query_tile must be 128 or 192"),
+        (["--set", "query_tile=64", "--set", "consumers=pingpong"], "pingpong takes two or three warpgroups: "
+         "query_tile must be 128 or 192"),
         (["--m", "64"], "--m is for GEMM kernels; hopper/attention is an "
          "attention kernel (--queries, --keys, --heads, --set)"),
         (["--groups", "2"], "--groups is for GEMM kernels; hopper/attention is an "
