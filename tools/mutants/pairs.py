@@ -81,7 +81,7 @@ class AllPairs(SharedAccesses):
                     continue
                 ordered = known.get(earlier)
                 if ordered is None:
-                    ordered = known[earlier] = self._ordered(earlier, warp)
+                    ordered = known[earlier] = self._is_ordered(earlier, warp)
                 if conflicts and not ordered:
                     self.unordered.append(f"lines {at} and {line} at unit {granule}")
                 if writes and ordered and not bytes & ~mask:
@@ -91,7 +91,7 @@ class AllPairs(SharedAccesses):
             before = history.get(now)
             history[now] = mask if before is None else before[0] | mask, line
 
-    def _ordered(self, earlier: _Actor, warp: int) -> bool:
+    def _is_ordered(self, earlier: _Actor, warp: int) -> bool:
         """Whether what a warp does now is ordered after an access."""
         other, clock = earlier
         if other < 0:

@@ -440,7 +440,7 @@ def test_with_a_scale_for_both(name: str) -> None:
         result = np.clip(flushed * 2.0 ** (127.0 - scale), -largest, largest).astype(dtype).view(np.uint8)
         return np.where(np.isnan(value) | (scale == 255), 0x7F, result).astype(np.uint16)
 
-    same(found, one(values[0]) << 8 | one(values[1]), text, {"a": values[0], "b": values[1], "s": scale})
+    same(found, (one(values[0]) << 8 | one(values[1])).tolist(), text, {"a": values[0], "b": values[1], "s": scale})
 
 
 @pytest.mark.parametrize(
