@@ -296,7 +296,7 @@ def _section(checkout: Path, outcomes: Sequence[Outcome]) -> str:
         f"{len(ran)} samples ran to exit code 0, {checked} of them with a check of their own that passed.",
         "Seconds are those of a whole run on a machine with other work; what did not end in 150 to 240 s is listed",
         "below.",
-        "Findings are counted by statement; [found.md](found.md) tells what is behind them.",
+        "Findings are counted by statement; [found.md](found.md) has what is behind them.",
         "",
         "| sample | arguments | own check | launches | warp-instructions | findings | s |",
         "|---|---|---|---|---|---|---|",

@@ -49,7 +49,7 @@ class Loaded:
     kernels: dict[str, Kernel]
     module: syntax.Module
     memory: SharedMemory
-    #: What of the text stays on disk; None without kernels.
+    #: The analysis of the text that stays on disk; None without kernels.
     kept: Kept | None
     _image: Image | None = None
     #: Where constant variables lie in the heap, once the program has asked for one: (address, bytes).

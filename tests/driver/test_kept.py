@@ -117,7 +117,7 @@ def kept_by(text: str) -> Analysis:
 
 
 def known(text: str) -> int:
-    """Declarations that a process knows before it has looked for any."""
+    """Declarations that a process has before it has looked for any."""
     return len(loaded(text)[0]["first"].analysis.declarations)
 
 

@@ -1,8 +1,9 @@
 """Words to which several warps contribute by atomic operations that commute: counters of arrivals, masks of bits.
 
-Which of the warps came last is chance: each whose operation no other contributor has observed could have. So who waits
-for fewer contributions than there are may lack any of these, not only the one that the schedule made the last. A poll
-whose loop ends without a warp's contribution as well as with all of them acquires nothing that comes with it.
+Which of the warps came last is chance: each whose operation no other contributor has observed could have. So a warp
+that waits for fewer contributions than there are may lack any of these, not only the one that the schedule made the
+last. A poll whose loop ends without a warp's contribution as well as with all of them acquires nothing that comes with
+it.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class Contributions:
             return None
         own, local = self._happens_before.actor(warp), self._loops.is_local(poll)
         if found.kind != "add" and not local:
-            return None  # the value tells which contributions it has
+            return None  # which contributions it has follows from the value
         chosen: dict[int, tuple[_Part, NDArray[np.uint8]]] = {}
         for actor, parts in found.parts.items():
             if actor == own or actor not in published:
