@@ -6,12 +6,15 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# Fewer objects than this cost a collection of the youngest less than `gc.get_freeze_count`, which walks all frozen ones.
+_MANY = 20_000
+
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
     """Collect nothing inside, unless the caller has switched that off already.
 
-    What was made is of the oldest generation then: the next collection of the youngest does not look through it.
+    What was made, if it is much, is of the oldest generation then: the next collection does not look through it.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -19,7 +22,7 @@ def paused_collection() -> Iterator[None]:
         yield
     finally:
         if collects:
-            if not gc.get_freeze_count():  # else the caller keeps objects frozen
+            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():  # else the caller keeps objects frozen
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
