@@ -69,7 +69,12 @@ def _path(kind: str, key: str) -> Path | None:
 
 def _trim(folder: Path, most: int) -> None:
     """Remove the oldest files of a folder that takes more than `most` bytes, until it takes three quarters of that."""
-    files = [(status.st_mtime_ns, status.st_size, each.path) for each in os.scandir(folder) if (status := each.stat())]
+    files = []
+    with os.scandir(folder) as entries:
+        for each in entries:
+            with contextlib.suppress(OSError):  # another process has just removed it
+                status = each.stat()
+                files.append((status.st_mtime_ns, status.st_size, each.path))
     left = sum(size for _, size, _ in files)
     if left <= most:
         return

@@ -89,3 +89,13 @@ def test_a_kind_is_bounded(folder: Path) -> None:
     assert kept[-1] == 8
     assert kept == list(range(kept[0], 9))
     assert 3 <= len(kept) <= 4
+
+
+def test_a_file_that_vanishes_does_not_end_the_trimming(folder: Path) -> None:
+    cache.write("kind", "first", bytes(1000))
+    gone = folder / "kind" / "gone"
+    gone.symlink_to(folder / "nowhere")  # listed, and no longer there when it is looked at
+    for number in range(20):
+        cache.write("kind", str(number), bytes(1000), most=5000)
+    gone.unlink()
+    assert sum(each.stat().st_size for each in (folder / "kind").iterdir()) <= 5000
