@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Fewer objects than this cost a collection of the youngest less than `gc.get_freeze_count`, which walks all frozen ones.
+# A collection of so few young objects costs less than `gc.get_freeze_count`, which walks all frozen ones.
 _MANY = 20_000
 
 
