@@ -78,7 +78,7 @@ def commit(bar):
 
 
 def wait(bar, parity):
-    """Wait for a phase of an mbarrier, and order what follows in tensor memory behind it."""
+    """Wait for a phase of an mbarrier, and order what follows in tensor memory after it."""
     k.wait(bar, parity)
     k(tcgen05.fence(where="after_thread_sync"))
 

@@ -38,7 +38,7 @@ _FEWEST_STEPS = 1000
 _REMARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"bar\.warp\.sync"),
-        "bar.warp.sync may keep a warp converged behind a loop or a branch of one lane. ptxas compiles what follows "
+        "bar.warp.sync may keep a warp converged after a loop or a branch of one lane. ptxas compiles what follows "
         "accordingly: compare `ptxgen sass` and the time without it.",
     ),
     (
@@ -49,7 +49,7 @@ _REMARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"wgmma\.fence"),
         "A wgmma.fence orders all earlier accesses to registers of MMAs. The manual requires one before the first MMA "
-        "of a warp and after such accesses, which these runs check: one right behind another orders nothing more.",
+        "of a warp and after such accesses, which these runs check: one right after another orders nothing more.",
     ),
 )
 

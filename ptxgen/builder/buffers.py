@@ -85,7 +85,7 @@ class Slot:
         return found
 
     def advance(self) -> None:
-        """Go to the next stage; behind the last the first follows, with the other parity."""
+        """Go to the next stage; after the last the first follows, with the other parity."""
         k, wraps = self.ring.builder, self.ring.builder.reg("pred", "wraps")
         k(integer.add(self.stage, self.stage, 1, type="u32"))
         k(predicate.setp(wraps, self.stage, self.ring.stages, compare="eq", type="u32"))

@@ -25,9 +25,9 @@ class Structure(ABC):
     """Methods over those of `KernelBuilder` that append instructions and make registers."""
 
     def __init__(self) -> None:
-        #: Labels behind the loops that are open, the innermost last.
+        #: Labels after the loops that are open, the innermost last.
         self._ends: list[str] = []
-        #: The label behind the last `when`, to which `otherwise` belongs.
+        #: The label after the last `when`, to which `otherwise` belongs.
         self._skipped = ""
 
     @abstractmethod
@@ -68,7 +68,7 @@ class Structure(ABC):
     def otherwise(self) -> Iterator[None]:
         """What is appended inside runs in the lanes that skip the block of `when` directly before it."""
         if not self._skipped or not self._take_back(self._skipped):
-            raise RegisterError("otherwise() stands directly behind the block of a when()")
+            raise RegisterError("otherwise() stands directly after the block of a when()")
         end = self.label("end")
         self(control.bra(end))
         self.place(self._skipped)
@@ -227,7 +227,7 @@ class Structure(ABC):
     ) -> Iterator[tuple[int, list[Register]]]:
         """Columns to fill, `width` at a time: (first column, registers that the body writes).
 
-        tcgen05.st.32x32b.xWIDTH behind each body, and one tcgen05.wait::st behind all.
+        tcgen05.st.32x32b.xWIDTH after each body, and one tcgen05.wait::st after all.
         """
         _require_chunks(columns, width)
         values = self.regs(type, width, name)

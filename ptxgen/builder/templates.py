@@ -29,7 +29,7 @@ Place = tuple[str, int]
 #: Behind every line of a template: where it is from; before one that may call a block: the same, to bracket its output.
 _MARK = re.compile("(?P<kind>[\x01\x05])(?P<name>[^\x01\x02]*):(?P<line>[0-9]+)\x02")
 _DECLARATIONS = "\x03"
-#: A PTX vector such as `{%r_a, %r_b}` begins like a statement of Jinja, which has white space behind its `{%`.
+#: A PTX vector such as `{%r_a, %r_b}` begins like a statement of Jinja, which has white space after its `{%`.
 _VECTOR = re.compile(r"{%(?=\w)")
 _BRACE = "\x04"
 _WIDTH = 100

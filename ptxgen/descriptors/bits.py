@@ -33,7 +33,7 @@ class BitStruct:
     reserved_mask: ClassVar[int]
     _positions: ClassVar[dict[tuple[str, int, int], str]]
     _defaults: ClassVar[dict[str, Any]]
-    #: Numbers that people compute too large: set reserved bits behind one are taken for its own.
+    #: Numbers that people compute too large: set reserved bits above one are taken for its own.
     _overflowing: ClassVar[tuple[str, ...]] = ()
     _encoded: int
 
@@ -213,8 +213,8 @@ class BitStruct:
         reserved = bits & cls.reserved_mask
         for name, mask, number in cls._overflows(bits):
             rule = cls.bit_fields[name].range_rule(values)
-            behind = _bit_list(mask & bits, cls.range_name).removeprefix("1 in ")
-            problems[name] = f"{name} must be {rule}, not {number}, which takes {behind} behind its field"
+            above = _bit_list(mask & bits, cls.range_name).removeprefix("1 in ")
+            problems[name] = f"{name} must be {rule}, not {number}, which takes {above} above its field"
             reserved &= ~mask
         if reserved:
             problems["reserved"] = (
@@ -238,17 +238,17 @@ class BitStruct:
 
     @classmethod
     def _overflows(cls, bits: int) -> Iterator[tuple[str, int, int]]:
-        """Yield fields whose number was too large, if the reserved bits behind are its: name, their mask, number."""
+        """Yield fields whose number was too large, if the reserved bits above are its: name, their mask, number."""
         for name in cls._overflowing:
             declared = cls.bit_fields[name]
-            behind = declared.items[0][-1][1] + 1
+            above = declared.items[0][-1][1] + 1
             count = 0
-            while cls.reserved_mask >> (behind + count) & 1:
+            while cls.reserved_mask >> (above + count) & 1:
                 count += 1
-            over = bits >> behind & (1 << count) - 1
+            over = bits >> above & (1 << count) - 1
             if over:
                 raw = declared.extract(bits) | over << declared.width()
-                yield name, (1 << count) - 1 << behind, raw * declared.scale + declared.bias
+                yield name, (1 << count) - 1 << above, raw * declared.scale + declared.bias
 
     @classmethod
     def _read_rows(cls, bits: int, values: Mapping[str, Any], problems: Mapping[str, str]) -> list[Row]:

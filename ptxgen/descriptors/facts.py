@@ -295,7 +295,7 @@ FACTS: tuple[Fact, ...] = (
         ),
         "tcgen05.cp.4x256b then brings the new last row of each quarter: its row r goes to lane 32r past the address.",
         silicon=(
-            "B200, by others: recorded (tests/data/silicon); other lanes, pairs, and columns behind the first 8: no "
+            "B200, by others: recorded (tests/data/silicon); other lanes, pairs, and columns after the first 8: no "
             "public record"
         ),
     ),
@@ -475,11 +475,11 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "tma-store-units",
         "tensor copies",
-        "A store or reduction writes whole 16-byte units: where a row of the tensor ends inside one, the bytes behind "
+        "A store or reduction writes whole 16-byte units: where a row of the tensor ends inside one, the bytes after "
         "the row's end are overwritten, or combined, too. Loads fill by the element.",
         measured("H200, driver 580.159.04 (2026-11-23): 335 copies of 7 types, with and without swizzle"),
-        "What lies behind a row of C loses up to 15 bytes. Keep the bytes of N elements a multiple of "
-        "16, leave padding behind each row, or store the last columns with guarded st.global.",
+        "What follows a row of C loses up to 15 bytes. Keep the bytes of N elements a multiple of "
+        "16, leave padding after each row, or store the last columns with guarded st.global.",
     ),
     Fact(
         "copy-mbarrier-cta-bits",
@@ -512,7 +512,7 @@ FACTS: tuple[Fact, ...] = (
         "tma-wide-halo",
         "tensor copies",
         "The halo of im2col::w is the next wHalo pixels of the walk, over the end of the pixel box too. im2col::w::128 "
-        "has one for each 32 pixels, behind all 128: the first pixel of the four halos, then the second, and so on.",
+        "has one for each 32 pixels, after all 128: the first pixel of the four halos, then the second, and so on.",
         inferred(
             "PTX ISA 9.2, 5.5.5.3 in words, its layout in figures 18 and 19; mlc-ai/TIRx-harness (numsim, for B200) "
             "walks and lays them out so; and four rows side by side, one for each 32 lanes, are what tcgen05.cp.4x256b "

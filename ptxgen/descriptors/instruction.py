@@ -503,7 +503,7 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
                 raise _refused(name, _id_rule(vars(self)), getattr(self, name), "tables 43 and 44")
         _require_major(self)
         where = f"kind::{self.kind}, cta_group::{self.cta_group}" + (", sparse" if self.sparse else "")
-        # Sizes that are too large set the bits of the fields behind theirs, and leave 0.
+        # Sizes that are too large set the bits of the fields above theirs, and leave 0.
         _require_shape("m", self.m, _legal_m(vars(self)), where, "" if self.m else "; M 512 would set bit 29, sfa_id")
         _require_shape("n", self.n, _N[self.cta_group], where, "" if self.n else "; N 512 would set bit 23, scale_type")
         _require_n_of_transposed(self)

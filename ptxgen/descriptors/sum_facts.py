@@ -19,7 +19,7 @@ SUM_FACTS: tuple[Fact, ...] = (
         "sum-fp8-mma-sync",
         "sums",
         "mma.sync of 8-bit floats (fp8) is no instruction of sm_90, sm_100, sm_103 and sm_107: ptxas makes two of f16 "
-        "of it, each with every other pair of K, without C, and adds C behind them.",
+        "of it, each with every other pair of K, without C, and adds C after them.",
         measured(f"{_H200}; SASS of ptxas 13.5: two HMMA, then FADD or HADD2"),
         "C is in neither sum, and a D of f16 is rounded three times.",
     ),

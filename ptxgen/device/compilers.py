@@ -30,7 +30,7 @@ COMPILERS = (
             "missing-tcgen05-wait": "uses registers of tcgen05.ld before tcgen05.wait::ld",
             "shared-race": "lets warps that hold the same store it, and lanes load together before bar.warp.sync",
             "global-race": "lets all warps load and one store in place, where a layout repeats elements",
-            "mbarrier-inval-race": "invalidates mbarriers behind the last wait (Gluon 3.9)",
+            "mbarrier-inval-race": "invalidates mbarriers after the last wait (Gluon 3.9)",
             "mbarrier-init-proxy": "initializes mbarriers without fence.mbarrier_init",
             "wgmma-register-in-flight": "moves accumulators before wgmma.wait_group",
             "many-issuers": "issues from each lane of a warp",
@@ -47,7 +47,7 @@ COMPILERS = (
             "mbarrier-init-proxy": "publishes mbarriers by barrier.cluster.arrive.relaxed",
             "missing-fence": "orders the peers of a cluster by barrier.cluster.arrive.relaxed",
             "pair-not-started": "allocates tensor memory before its barrier of the cluster",
-            "tmem-freed-in-use": "frees a pair's tensor memory behind a barrier of its CTA",
+            "tmem-freed-in-use": "frees a pair's tensor memory after a barrier of its CTA",
         },
     ),
     Compiler(

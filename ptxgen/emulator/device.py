@@ -222,7 +222,7 @@ class Emulator:
       it needs on (`bank-conflicts`, `uncoalesced-access`), `2.0`.
     - `accept` (none): reviewed findings that reports leave out, or a TOML file of them, `"accepted.toml"`.
 
-    Limits, behind which a launch ends as incomplete:
+    Limits, past which a launch ends as incomplete:
 
     - `max_steps` (10,000,000, in blocks of instructions): `step-limit`, `1_000_000`.
     - `timeout` (None, in seconds, reruns left out): `time-limit`, `60.0`.

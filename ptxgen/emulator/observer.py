@@ -373,7 +373,7 @@ class Observer:
         self, works: Sequence[AsyncWork], access: MemoryAccess, sources: NDArray[np.int64], read: NDArray[np.int64]
     ) -> None:
         """cp.async: each warp issues one of the works. Lanes copy `read` bytes (warps, 32) from `sources`, offsets of
-        the heap, and zeros behind them, to what they access in their own CTA's memory.
+        the heap, and zeros after them, to what they access in their own CTA's memory.
         """
 
     def copies_awaited(self, warp: int, works: Sequence[AsyncWork], signaled: Sequence[AsyncWork]) -> None:

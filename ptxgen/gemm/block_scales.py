@@ -189,7 +189,7 @@ def dequantize(elements: NDArray[np.generic], scales: ArrayLike) -> NDArray[np.f
 
 
 def m_major(scales: ArrayLike) -> NDArray[np.float32]:
-    """Return the scales of A [M, K blocks] as memory has them: [K blocks, M rounded up to 4], with zeros behind M."""
+    """Return the scales of A [M, K blocks] as memory has them: [K blocks, M rounded up to 4], with zeros past M."""
     given = np.asarray(scales, np.float32)
     if given.ndim != 2:
         raise PlanError(f"m_major takes row-major scales [M, K blocks], not {given.ndim} dimensions")

@@ -81,7 +81,7 @@ class GemmConfig:
     grouped: str = option(
         "none",
         "contiguous: each row of A names the matrix of B that it is multiplied by, the same for all rows of a tile; "
-        "masked: each batch has rows of its own number, and tiles behind them are skipped",
+        "masked: each batch has rows of its own number, and tiles past them are skipped",
         choices=_GROUPED,
     )
     scheduler: str = option(

@@ -2,7 +2,7 @@
 
 Packed formats (.f16x2, .e4m3x2 and so on) sit in untyped registers of their width, the value of the first source in
 the upper bits. The narrow ones are fp8 (e4m3, e5m2), fp6 (e2m3, e3m2; each in 8 bits), fp4 (e2m1), the powers of two
-ue8m0, the scale factors ue5m3, and s2f6, fixed-point numbers with six bits behind the point.
+ue8m0, the scale factors ue5m3, and s2f6, fixed-point numbers with six bits after the point.
 """
 
 from dataclasses import KW_ONLY

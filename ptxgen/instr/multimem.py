@@ -148,7 +148,7 @@ class st_float(_Store):
 
     @rule("constants", reads_operands=True)
     def _constants(self) -> str | None:
-        """No constant of 64 bits behind one of 32 bits, nor in all places (measured, ptxas 13.5)."""
+        """No constant of 64 bits after one of 32 bits, nor in all places (measured, ptxas 13.5)."""
         elements = self.b.elements if isinstance(self.b, Vector) else ()
         wide = [item for item in elements if isinstance(value_of(item), float) and _bits(item) != 32]
         single_first = bool(elements) and _bits(elements[0]) == 32

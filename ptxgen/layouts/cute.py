@@ -171,7 +171,7 @@ def _tree(text: str) -> Tree:
         raise ValueError(f"{text[:60]!r} is no shape or stride such as (8,(4,2))")
     made, rest = _read(tokens)
     if rest:
-        raise ValueError(f"{text[:60]!r} has {''.join(rest)[:20]!r} behind its end")
+        raise ValueError(f"{text[:60]!r} has {''.join(rest)[:20]!r} past its end")
     return made
 
 
@@ -194,7 +194,7 @@ def _read(tokens: list[str]) -> tuple[Tree, list[str]]:
 
 
 def _compact(shape: Tree, step: int) -> tuple[Tree, int]:
-    """Column-major strides of a shape, and the step behind it."""
+    """Column-major strides of a shape, and the step past it."""
     if isinstance(shape, int):
         return step, step * shape
     parts: list[Tree] = []

@@ -102,7 +102,7 @@ class _Truncated(Exception):
 
 
 def _sized(data: bytes, position: int) -> tuple[bytes, int]:
-    """A message behind its 32-bit size, and the position after it."""
+    """A message after its 32-bit size, and the position after it."""
     if position + 4 > len(data):
         raise _Truncated(position + 4)
     (size,) = struct.unpack_from("<I", data, position)
@@ -139,7 +139,7 @@ def _fields(message: bytes) -> Iterator[_Field]:
         else:
             raise ValueError(f"wire type {kind}")
         if position > len(message) or key < 8:
-            raise ValueError("a field ends behind its message")
+            raise ValueError("a field ends past its message")
         yield key >> 3, value
 
 

@@ -1,7 +1,7 @@
 """What can be drawn: a function a kind, whose parameters are declared once, in its signature.
 
 A parameter is `name: Annotated[Literal[...] | Number | bool | str, "words"] = default`. From that come the reading of
-`name=value` words, the errors, and the help. `When` behind the words says with which values of another parameter it
+`name=value` words, the errors, and the help. `When` after the words says with which values of another parameter it
 changes the picture; elsewhere it is refused, since it could only change the caption.
 """
 

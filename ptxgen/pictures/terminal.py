@@ -1,6 +1,6 @@
 """Pictures as text: colored fields on a terminal (black on light colors, so any background will do), or plain.
 
-Without colors the letter of its group stands behind each field. A panel that is wider than the terminal is drawn in
+Without colors the letter of its group follows each field. A panel that is wider than the terminal is drawn in
 bands, one below the other.
 """
 

@@ -12,7 +12,7 @@ Level = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True)
 class Place:
-    """A file, and a line and columns in it (from 1; `end_column` is behind the last character)."""
+    """A file, and a line and columns in it (from 1; `end_column` is after the last character)."""
 
     path: str
     line: int | None = None

@@ -30,7 +30,7 @@ def align(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Cano
 
 
 def _blocks(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical]) -> Iterator[tuple[int, int]]:
-    """Pairs of blocks: those with the same code in the same order first, then by the blocks before and behind them."""
+    """Pairs of blocks: those with the same code in the same order first, then by the blocks before and after them."""
     left, right = _signatures(a, a_codes), _signatures(b, b_codes)
     pairs: dict[int, int] = {}
     for tag, i, i_end, j, _ in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():

@@ -63,7 +63,7 @@ def _parameter(offset: int, base: int) -> str:
 
 
 def _return_addresses(function: Function) -> frozenset[int]:
-    """Moves of the address behind a CALL, shortly before it, by index."""
+    """Moves of the address after a CALL, shortly before it, by index."""
     found: set[int] = set()
     instructions = function.instructions
     for call in instructions:

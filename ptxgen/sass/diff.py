@@ -308,7 +308,7 @@ def _compared(one: Function, other: Function, a: Listing, b: Listing) -> Pair:
         if i not in told and (detail := _in_the_word(one.instructions[i], other.instructions[j], i in renamed_a)):
             found.append(Difference(detail[0], i, j, detail[1]))
     if _hidden(one) != _hidden(other):
-        found.append(Difference("encoding", None, None, "code behind the last instruction that control reaches"))
+        found.append(Difference("encoding", None, None, "code after the last instruction that control reaches"))
     found.sort(key=lambda each: (each.a if each.a is not None else back_position(each.b or 0, back), each.b or 0))
     return Pair(
         one,

@@ -10,7 +10,7 @@ from elftools.elf.elffile import ELFFile
 from ptxgen.sass.fatbin import FatbinError, entries, is_fatbin
 
 _ELF = b"\x7fELF"
-#: Where -lineinfo keeps the PTX of a cubin: its lines, each with a zero byte behind it.
+#: Where -lineinfo keeps the PTX of a cubin: its lines, each with a zero byte after it.
 _SECTION = ".nv_debug_ptx_txt"
 _FATBINS = (".nv_fatbin", "__nv_relfatbin")
 

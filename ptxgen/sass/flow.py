@@ -67,7 +67,7 @@ class Flow:
             for header in block.following:
                 if header in dominators[block.number]:
                     bodies.setdefault(header, {header}).update(self._body(header, block.number))
-        # What ends in a branch to itself behind the last EXIT is padding.
+        # What ends in a branch to itself after the last EXIT is padding.
         bodies = {header: body for header, body in bodies.items() if not self._is_padding(header, body)}
         made = []
         for header, body in bodies.items():
@@ -101,7 +101,7 @@ class Flow:
     def definitions(self) -> list[Mapping[Register, frozenset[int]]]:
         """For each instruction and each register that it reads: the instructions that may have written it.
 
-        Control also goes from a CALL to its subroutine, and from each RET to behind every CALL.
+        Control also goes from a CALL to its subroutine, and from each RET to the instruction after every CALL.
         """
         entering = self._entering()
         found: list[Mapping[Register, frozenset[int]]] = []
@@ -146,7 +146,7 @@ class Flow:
         return made
 
     def _following_calls(self) -> list[list[int]]:
-        """The blocks that may follow each block; subroutines follow their calls, and what is behind a call a RET."""
+        """The blocks that may follow each block; subroutines follow their calls, and what follows a call a RET."""
         following = [list(block.following) for block in self.blocks]
         instructions, subroutines = self.function.instructions, self.function.subroutines
         behind: set[int] = set()
@@ -231,7 +231,7 @@ def _has_condition(each: Instruction) -> bool:
 
 
 def _nearest_join(instructions: tuple[Instruction, ...], sync: Instruction, function: Function) -> int | None:
-    """Where BSYNC goes on: the target of the last BSSY before it on the same barrier, if that is not behind it."""
+    """Where BSYNC goes on: the target of the last BSSY before it on the same barrier, if that is not after it."""
     for each in reversed(instructions[: sync.index]):
         if each.opcode == "BSSY" and each.operands[0] == sync.operands[0]:
             found = _targets(function, each)

@@ -64,7 +64,7 @@ class Instruction:
 class Function:
     """A kernel, or a function of its own section, with the subroutines in it.
 
-    `labels` give the index of the instruction behind each label (the number of instructions for one at the end).
+    `labels` give the index of the instruction after each label (the number of instructions for one at the end).
     `registers`, `stack_bytes` and `shared_bytes` are what the ELF file says; None where it says nothing.
     """
 
@@ -79,7 +79,7 @@ class Function:
     shared_bytes: int | None = None
     #: Bytes of code, padding included.
     code_bytes: int = 0
-    #: Words behind the last instruction that control reaches, which nvdisasm does not list: padding, mostly NOP.
+    #: Words after the last instruction that control reaches, which nvdisasm does not list: padding, mostly NOP.
     padding: tuple[int, ...] = ()
 
 

@@ -101,7 +101,7 @@ def _latch(flow: Flow, loop: Loop) -> Instruction:
     """The last branch back to the header, or from the end of a loop what jumps to it."""
     instructions = flow.function.instructions
     back = [each for each in flow.before[loop.header] if each in loop.blocks]
-    # ptxas puts rarely executed blocks behind the function: the branch of the block next to the header's is meant.
+    # ptxas puts rarely executed blocks after the function: the branch of the block next to the header's is meant.
     behind = [each for each in back if each >= loop.header] or back
     return instructions[flow.blocks[max(behind, default=loop.header)].end - 1]
 

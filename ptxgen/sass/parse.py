@@ -59,7 +59,7 @@ class _Columns:
 
 
 def _cells(row: str) -> list[str]:
-    """The parts of a row between `|`, from behind the first one on; columns keep their positions."""
+    """The parts of a row between `|`, from after the first one on; columns keep their positions."""
     return row.rstrip().removesuffix("|").split("|")
 
 

@@ -54,7 +54,7 @@ _STRETCH, _AHEAD = 32, 64
 class Shared(Server):
     """A unit that takes requests of many warps, not always in the order of their cycles.
 
-    A warp runs a whole basic block at once, so that its requests may lie behind those which another makes later. Such a
+    A warp runs a whole basic block at once, so that its requests may lie after those which another makes later. Such a
     request takes cycles that earlier ones have left idle.
     """
 

@@ -71,7 +71,7 @@ END:
     Bug(
         name="scales-read-without-a-mask",
         source="triton-lang/triton#10772",
-        what="the tail of the scales is loaded without a mask: reads behind the array, NaNs in the result",
+        what="the tail of the scales is loaded without a mask: reads past the array, NaNs in the result",
         code="out-of-bounds",
         block=32,
         ptx="""

@@ -526,7 +526,7 @@ FREED:
     Bug(
         name="columns-freed-before-registers-are-stored",
         source=REBUILT,
-        what="the epilogue frees the columns behind its barrier and stores the registers of tcgen05.ld after that",
+        what="the epilogue frees the columns after its barrier and stores the registers of tcgen05.ld after that",
         code="tmem-freed-in-use",
         target="sm_100a",
         ptx=BEGIN
@@ -553,7 +553,7 @@ FREED:
     Bug(
         name="stride-takes-tcgen05-behind-its-operand",
         source=REBUILT,
-        what="the descriptor of B has twice its stride: the MMA reads the mbarriers and the staging tile behind it",
+        what="the descriptor of B has twice its stride: the MMA reads the mbarriers and the staging tile after it",
         code="operand-region",
         target="sm_100a",
         ptx=BEGIN

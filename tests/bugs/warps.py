@@ -107,7 +107,7 @@ ERROR:
     Bug(
         name="stride-takes-wgmma-behind-its-operand",
         source="tile-ai/tilelang#2593",
-        what="the descriptor has the stride of another tile: wgmma reads behind its operand, 97 % of the tile is wrong",
+        what="the descriptor has the stride of another tile: wgmma reads past its operand, 97 % of the tile is wrong",
         code="operand-region",
         also=("uninitialized-shared",),
         ptx=OPERANDS.replace(

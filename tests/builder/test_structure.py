@@ -137,7 +137,7 @@ def test_branches_and_constants() -> None:
     lanes = np.arange(32)
     assert np.array_equal(launched(k, 32), np.where(lanes < 20, 1 + lanes % 2, 3) + 10)
     with (
-        pytest.raises(RegisterError, match=r"otherwise\(\) stands directly behind the block of a when\(\)"),
+        pytest.raises(RegisterError, match=r"otherwise\(\) stands directly after the block of a when\(\)"),
         k.otherwise(),
     ):
         pass

@@ -196,7 +196,7 @@ def test_overflows_are_named_not_reserved_bits(name: str, low: int, unit: int, v
     field = InstructionDescriptor.bit_fields[name]
     overflown = made & ~field.mask() | (value // unit) << low
     (problem,) = InstructionDescriptor.read(overflown).problems
-    assert problem == f"{name} must be {rule} (PTX ISA table 39), not {value}, which takes bit 23 behind its field"
+    assert problem == f"{name} must be {rule} (PTX ISA table 39), not {value}, which takes bit 23 above its field"
 
 
 @pytest.mark.parametrize(

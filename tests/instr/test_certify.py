@@ -13,7 +13,7 @@ from tools.certify.irreconcilable import Irreconcilable
 from tools.certify.sweep import Settings
 
 #: How many lines the sample has at least.
-LINES = 10_000
+LINES = 5_000
 
 
 def test_sample_agrees(tmp_path: Path) -> None:

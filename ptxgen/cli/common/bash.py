@@ -1,4 +1,4 @@
-"""Completion in bash, which splits what a person types at `=`, `:` and `@`, and replaces what is behind them alone."""
+"""Completion in bash, which splits what a person types at `=`, `:` and `@`, and replaces what follows them alone."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def words(*known: str) -> Callable[[str], list[str]]:
 
 
 def settings(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """OPTION=VALUE of the kernel that the words before name: the options, and behind = their values."""
+    """OPTION=VALUE of the kernel that the words before name: the options, and after = their values."""
     from ptxgen.catalog import find
 
     options: dict[str, dict[str, Any]] = {}
@@ -42,7 +42,7 @@ def settings(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
         return [(f"{name}={each}", "") for each in _values(options.get(name, {})) if each.startswith(value)]
     found = {each: option for each, option in options.items() if each.startswith(name)}
     made = [(f"{each}=", option["help"]) for each, option in found.items()]
-    if len(found) == 1:  # the values too: behind a single word, shells put a space
+    if len(found) == 1:  # the values too: after a single word, shells put a space
         made += [(f"{each}={value}", "") for each, option in found.items() for value in _values(option)]
     return made
 

@@ -114,7 +114,7 @@ def write_output(path: str, data: bytes | str) -> None:
 
 
 def require_writable(path: str) -> None:
-    """Raises InputError for a file that cannot be written later: better before the work than behind it."""
+    """Raises InputError for a file that cannot be written later: better before the work than after it."""
     file = Path(path)
     if not file.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {file.parent}")

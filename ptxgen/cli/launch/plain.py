@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class PlainResult:
-    """How a launch went; `outputs` are what all arrays hold behind it, `changed` those that are not as before."""
+    """How a launch went; `outputs` are what all arrays hold after it, `changed` those that are not as before."""
 
     kernel: Kernel
     launch: LaunchReport

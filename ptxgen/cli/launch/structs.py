@@ -56,7 +56,7 @@ class StructValue:
 
 
 def parse_struct(text: str) -> StructValue:
-    """What stands behind `struct:`. Raises InputError."""
+    """What follows `struct:`. Raises InputError."""
     members = list(_from_file(text) if text.endswith(".json") else map(_member, text.split(",")))
     if not members:
         raise InputError(f"a structure is {FORM}")

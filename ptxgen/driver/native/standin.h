@@ -163,7 +163,7 @@ enum { COOPERATIVE = 1, PROGRAMMATIC = 2, WANTS_ACCESSES = 4 };
 struct Kernel {
     struct Function *function;
     struct LaunchShape shape;
-    u8 *parameters; /* and behind them where in the program the launch is */
+    u8 *parameters; /* and after them where in the program the launch is */
     size_t site_bytes;
 };
 

@@ -116,7 +116,7 @@ def checked_metadata(
 ) -> NDArray[np.uint8]:
     """The metadata; illegal ones are reported, since they make their rows of the MMA undefined.
 
-    A rerun replaces them: CUTLASS leaves them 0 in the rows behind the matrix, which no instruction stores.
+    A rerun replaces them: CUTLASS leaves them 0 in the rows past the matrix, which no instruction stores.
     """
     legal = sorted(legal_metadata(bits, ordered=ordered))
     wrong = ~np.isin(nibbles, legal)

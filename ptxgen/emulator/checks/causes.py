@@ -151,9 +151,9 @@ def registers(warpgroup: int) -> Hashable:
     return "registers", warpgroup
 
 
-def behind(line: int) -> Hashable:
-    """The MMA of a line reads behind its operand."""
-    return "behind", line
+def past_operand(line: int) -> Hashable:
+    """The MMA of a line reads past its operand."""
+    return "past operand", line
 
 
 def relaxed(line: int) -> Hashable:

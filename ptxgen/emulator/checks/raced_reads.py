@@ -1,6 +1,6 @@
 """Weak loads of what another warp may be storing: their bytes, for reruns that show whether anything depends on them.
 
-Compilers let all warps load and one store where they hold the same, and threads behind the end of an array load its
+Compilers let all warps load and one store where they hold the same, and threads past the end of an array load its
 last element: such kernels work in place, race, and drop what the race leaves open. Nothing in the accesses tells them
 from kernels that use the value (`uninitialized.rerun`).
 

@@ -227,7 +227,7 @@ def _parts(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) ->
 def _on_stack(g: Group, location: Location) -> NDArray[np.int64]:
     """The offsets of the bytes of a variable on the stack of each active lane: (lanes, bytes).
 
-    The frame of an inactive lane is that of another function, so the variable may not fit behind it.
+    The frame of an inactive lane is that of another function, so the variable may not fit after it.
     """
     stack, active = g.machine.stack, g.active
     threads = (g.indices[:, None] * 32 + np.arange(32))[active]

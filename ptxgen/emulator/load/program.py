@@ -139,7 +139,7 @@ def _stands_alone(line: _Line) -> bool:
 
 @dataclass(slots=True, eq=False)
 class _Body:
-    """A function: its names, its lines (`end` is the None behind them), and its registers as far as they are used."""
+    """A function: its names, its lines (`end` is the None after them), and its registers as far as they are used."""
 
     function: syntax.Function
     names: Names
@@ -182,7 +182,7 @@ class Program:
     """
 
     def __init__(self, kernel: Kernel, hardware: Target, *, divided: bool = False, longest: int = 0) -> None:
-        #: True if blocks end before and behind each instruction that synchronizes, for `emulator.explore` and timing.
+        #: True if blocks end before and after each instruction that synchronizes, for `emulator.explore` and timing.
         self._divided_everywhere = divided
         #: The most instructions of a block; 0 for any number.
         self._longest = longest

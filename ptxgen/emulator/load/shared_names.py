@@ -68,12 +68,12 @@ class SharedNames:
         return [each for each in self.parts if each not in open_ended]
 
     def past(self, offset: int) -> str:
-        """How far an offset lies behind the last named part, as a sentence; empty where it does not."""
+        """How far an offset lies past the last named part, as a sentence; empty where it does not."""
         last = max(self.parts, key=lambda each: each.start + each.size, default=None)
         if last is None or offset < last.start + last.size:
             return ""
-        behind = offset - last.start - last.size
-        return f"{offset:#x} is {f'{behind} bytes' if behind else 'right'} past the end of {last.name}, the last there"
+        beyond = offset - last.start - last.size
+        return f"{offset:#x} is {f'{beyond} bytes' if beyond else 'right'} past the end of {last.name}, the last there"
 
     def name(self, offset: int) -> tuple[str, int | None]:
         """The name of an offset, and its stage in a ring; an empty name where it has none."""

@@ -24,7 +24,7 @@ _BEGIN, _END = "begin inline asm", "end inline asm"
 
 
 def _assembly_lines(module: syntax.Module) -> Callable[[int], bool]:
-    """Whether a line lies in the text of an asm statement, behind its first line.
+    """Whether a line lies in the text of an asm statement, after its first line.
 
     LLVM gives each further line of such a text the next line of the source, where other code is: a `.loc` there says
     nothing (seen in PTX of Triton 3.9, whose loads are the third line of an asm statement).

@@ -621,7 +621,7 @@ EXPORT int ptxgen_supported(void)
 #endif
 }
 
-/* The name of an operation by its number, NULL behind the last. */
+/* The name of an operation by its number, NULL after the last. */
 EXPORT const char *ptxgen_operation(int32_t number)
 {
     size_t count = sizeof operations / sizeof *operations;

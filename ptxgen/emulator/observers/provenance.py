@@ -235,7 +235,7 @@ class Provenance(Observer):
             self.warpgroups.setdefault(warps[0], []).append(record)
 
     def _adds(self, work: AsyncWork) -> bool:
-        """Whether the scale-d of a wgmma is true: its fourth operand, behind D and both descriptors."""
+        """Whether the scale-d of a wgmma is true: its fourth operand, after D and both descriptors."""
         assert self.machine is not None
         assert self.program is not None
         statement = work.statement
@@ -324,7 +324,7 @@ class Provenance(Observer):
     # The writer.
 
     def slot_of(self, cta: tuple[int, int, int] | int) -> tuple[int, int]:
-        """The slot of a CTA of the grid, and an order behind its last event. Raises LookupError."""
+        """The slot of a CTA of the grid, and an order after its last event. Raises LookupError."""
         wanted = (cta, 0, 0) if isinstance(cta, int) else cta
         for slot, begins in self._begins.items():
             for number, (_, found) in enumerate(begins):

@@ -62,7 +62,7 @@ class _Track:
 
 
 class Trace(Observer):
-    """Records one launch, or several, one behind the other. `roles` name warps of a CTA: {5: "load"}."""
+    """Records one launch, or several, one after the other. `roles` name warps of a CTA: {5: "load"}."""
 
     def __init__(self, roles: Mapping[int, str] | None = None) -> None:
         self.roles = dict(roles or {})
@@ -251,5 +251,5 @@ def _numbered(kind: str, number: int) -> str:
 
 
 def _order(name: str) -> tuple[bool, list[tuple[int, str]]]:
-    """Warps first; `warp 10` comes behind `warp 9`."""
+    """Warps first; `warp 10` comes after `warp 9`."""
     return not name.startswith("warp"), [(int(word), "") if word.isdigit() else (0, word) for word in name.split()]

@@ -136,7 +136,7 @@ def _queue(machine: Machine, made: Copy, shared: NDArray[np.uint8], where: _Lane
 
 
 def _move(machine: Machine, shared: NDArray[np.uint8], size: int, lanes: _Lanes) -> None:
-    """Copy the bytes that are read, and zeros behind them."""
+    """Copy the bytes that are read, and zeros after them."""
     places, sources, read = lanes
     if (read == size).all():
         words, kind = machine.memory.data, {4: np.uint32, 8: np.uint64, 16: np.complex128}[size]

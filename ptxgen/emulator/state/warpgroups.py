@@ -3,7 +3,7 @@
 An MMA reads its registers and shared memory, and writes its accumulator, at any time until wgmma.wait_group has
 waited for its group. Before that, and between other accesses and the next MMA without wgmma.fence, its registers must
 not be accessed. Only registers that some wgmma.mma_async of the program names are tracked, and those to which
-`mov` copies accumulators: compilers move them before the wait, and use the copies behind it.
+`mov` copies accumulators: compilers move them before the wait, and use the copies after it.
 """
 
 from __future__ import annotations

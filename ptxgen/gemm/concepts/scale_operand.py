@@ -21,7 +21,7 @@ _BLOCK_DIMS = (256, BLOCK_BYTES // 256)
 
 @dataclass(frozen=True, slots=True)
 class BlockCopy:
-    """One tcgen05.cp: from 16-byte units behind the start of the stage, to columns behind the scales' first."""
+    """One tcgen05.cp: from 16-byte units after the start of the stage, to columns after the scales' first."""
 
     source: int
     column: int
@@ -29,7 +29,7 @@ class BlockCopy:
 
 @dataclass(frozen=True, slots=True)
 class ScaleStep:
-    """Where the scales of one MMA are: columns behind the first, and the scale-factor id (PTX ISA 9.7.16.10.7)."""
+    """Where the scales of one MMA are: columns after the first, and the scale-factor id (PTX ISA 9.7.16.10.7)."""
 
     column: int
     id: int
@@ -113,7 +113,7 @@ class ScaleOperand:
     def tensormap(self, address: Any, rows: int, k: int) -> TiledMap:
         """The tensormap of all scales of a matrix: bytes of a block (2 dimensions), blocks along K, blocks of rows.
 
-        What lies behind the last block is read as zeros.
+        What lies past the last block is read as zeros.
         """
         along = -(-self.type.scales_of(k) // BLOCK_SCALES)
         down = -(-rows // BLOCK_ROWS)

@@ -29,7 +29,7 @@ class TileScheduler:
 
     `grouped`, as mixtures of experts need it: with contiguous B has a matrix for each group of rows of A, and a table
     in global memory names that of each row; with masked the table has how many rows of each batch count, and tiles that
-    begin behind them are skipped.
+    begin past them are skipped.
     """
 
     kind: str
@@ -146,7 +146,7 @@ class TileScheduler:
         words += ", batch after batch" if self.batched else ""
         words += ", a late tile and its mirror image one after the other" if self.folded else ""
         words += f", groups of {self.group_rows} rows or multiples" if self.grouped == "contiguous" else ""
-        words += ", tiles behind the rows of a batch skipped" if self.masked else ""
+        words += ", tiles past the rows of a batch skipped" if self.masked else ""
         if self.cluster_ctas > 1:
             words += f", clusters of {self.cluster[0]}×{self.cluster[1]} CTAs"
         if self.split_k > 1:

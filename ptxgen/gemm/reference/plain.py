@@ -81,7 +81,7 @@ class Reference:
         return _random(random, (self.problem.n,), dtype) if dtype else None
 
     def stored_rows(self, batch: int) -> int:
-        """Rows of C that the kernel stores, of those of a batch: tiles behind those that count are skipped."""
+        """Rows of C that the kernel stores, of those of a batch: tiles past those that count are skipped."""
         scheduler, m = self.problem.plan.scheduler, self.problem.m
         if self.groups is None or not scheduler.masked:
             return m

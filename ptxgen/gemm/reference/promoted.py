@@ -129,6 +129,6 @@ def _lines(scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _padded(values: npt.NDArray[np.float32], step: int) -> npt.NDArray[np.float32]:
-    """Columns of a matrix, with zeros behind its last."""
+    """Columns of a matrix, with zeros after its last."""
     missing = step - values.shape[1]
     return np.pad(values, ((0, 0), (0, missing))) if missing else values

@@ -172,7 +172,7 @@ def _any_scales(random: np.random.Generator, lines: int, scales: int) -> npt.NDA
 
 
 def _part(values: npt.NDArray[_T], first: int, count: int) -> npt.NDArray[_T]:
-    """Columns of a matrix, with zeros behind its last."""
+    """Columns of a matrix, with zeros after its last."""
     part = values[:, first : first + count]
     return part if part.shape[1] == count else np.pad(part, ((0, 0), (0, count - part.shape[1])))
 

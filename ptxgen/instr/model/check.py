@@ -50,7 +50,7 @@ class Diagnostic:
     """One finding of `check`: where, a stable code, and the rule with what was found.
 
     `line` and `column` (both from 1) are those of the operand or modifier at fault, or of the whole statement;
-    `end_column` is behind its last character, on the same line.
+    `end_column` is after its last character, on the same line.
     """
 
     line: int

@@ -247,7 +247,7 @@ WORDS: dict[str, str] = {
     "f16x2": "two f16 values", "f32x2": "two f32 values", "tf32": "f32 cut to 10 bits of fraction",
     "ue8m0": "powers of two: 8 bits of exponent alone", "ue8m0x2": "two powers of two",
     "ue5m3x2": "two floats without sign, 5 bits of exponent and 3 of fraction",
-    "s2f6x2": "two fixed-point numbers of 8 bits, 6 of them behind the point",
+    "s2f6x2": "two fixed-point numbers of 8 bits, 6 of them after the point",
     "scaled::n1::ue8m0": "divided by one power of two first",
     "scaled::n2::ue8m0": "with a power of two for each value",
     "a": "operand A", "b": "operand B", "c": "operand C", "d": "operand D",

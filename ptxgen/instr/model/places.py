@@ -9,7 +9,7 @@ from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.recognize import Unrecognized
 from ptxgen.instr.model.symbols import Problem
 
-#: Start and end of a part in the text of its statement, the end behind the last character.
+#: Start and end of a part in the text of its statement, the end after the last character.
 Span = tuple[int, int]
 
 #: What messages of rules say of the modifier at fault.

@@ -226,7 +226,7 @@ _LAYOUTS = frozenset(("row", "col"))
 
 @lru_cache(maxsize=4096)
 def overlooked(opcode: str) -> tuple[str, ...]:
-    """The modifiers of an opcode that ptxas reads over: they stand behind the words of the instruction's name."""
+    """The modifiers of an opcode that ptxas reads over: they stand after the words of the instruction's name."""
     tokens = opcode.split(".")
     spare = OVERLOOKED.intersection(tokens)
     if tokens[:2] == ["wgmma", "mma_async"]:

@@ -51,7 +51,7 @@ class Traits:
     """The traits of one instruction; operands by the names of the declaration, whether or not they are there.
 
     `aligned` requires that all lanes of the warp execute it together, `converges` (.sync) that those of its mask do.
-    The work of an `asynchronous` instruction goes on behind it. A `move` copies registers without looking at the
+    The work of an `asynchronous` instruction goes on after it. A `move` copies registers without looking at the
     values. The results of a `lanewise` instruction depend on the operands of the same lane alone, and it has no other
     effect. One that `multiplies` is an MMA of tensor cores. One that `synchronizes` orders accesses of threads or
     proxies, or waits for threads or asynchronous work.
@@ -73,7 +73,7 @@ class Traits:
 
     @property
     def terminator(self) -> bool:
-        """Whether the instruction behind it is not the next one, or only one of several."""
+        """Whether the instruction after it is not the next one, or only one of several."""
         return self.control is not None and self.control != "call"
 
     @property

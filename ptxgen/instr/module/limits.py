@@ -182,7 +182,7 @@ def _behind(total: int, each: _Object) -> int:
 
 
 def _total(used: Iterable[_Object]) -> int:
-    """The bytes of variables one behind the other; those without a size come last, at their alignment."""
+    """The bytes of variables one after the other; those without a size come last, at their alignment."""
     total, last = 0, 1
     for each in used:
         if each.open:

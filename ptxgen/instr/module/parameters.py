@@ -117,7 +117,7 @@ def _size_problems(function: syntax.Function, context: Context) -> Iterator[Prob
 
 
 def size_of(parameters: Sequence[syntax.Parameter]) -> int:
-    """Bytes that parameters take one behind the other."""
+    """Bytes that parameters take one after the other."""
     offset = 0
     for symbol in map(parameter, parameters):
         if symbol.type is not None and symbol.space == "param":

@@ -121,7 +121,7 @@ def _names(statement: syntax.Instruction) -> set[str]:
 
 
 def ends_flow(statement: syntax.Instruction) -> bool:
-    """Whether control never passes behind an instruction."""
+    """Whether control never passes an instruction."""
     traits = traits_of(statement.opcode)
     return statement.guard is None and traits is not None and traits.control in ("branch", "exit", "return", "trap")
 

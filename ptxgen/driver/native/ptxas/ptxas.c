@@ -1,4 +1,4 @@
-/* Runs the real ptxas (argv[0]), then adds the PTX to the cubin: before the table of sections, which moves behind it.
+/* Runs the real ptxas (argv[0]), then adds the PTX to the cubin: before the table of sections, which moves after it.
  *
  * So registers, spills and errors are those of ptxas, and other tools take the cubin as it is.
  */

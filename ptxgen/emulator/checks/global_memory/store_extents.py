@@ -53,7 +53,7 @@ class StoreExtents(Observer):
             statement,
             summary=f"{writer} stores rows of {tensor.dims[0]} elements ({tensor.dtype}), {rest} bytes more than a "
             f"multiple of {_WHOLE}",
-            rule=f"The {_WHOLE - rest} bytes behind each row are written too",
+            rule=f"The {_WHOLE - rest} bytes after each row are written too",
             accesses=(writer,),
             cause=("store tail", statement.line),
         )

@@ -45,7 +45,7 @@ class KernelText:
         return None
 
     def _until(self, line: int, ends: tuple[str, ...]) -> Iterator[Operation]:
-        """The instructions that paths from behind a line reach, each path up to an opcode that begins like `ends`."""
+        """The instructions that paths from after a line reach, each path up to an opcode that begins like `ends`."""
         if line not in self._ranks:
             return
         blocks, rank = self._program.blocks, self._ranks[line]

@@ -2,7 +2,7 @@
 
 An arrival releases, and a wait acquires, for threads of its scope alone (PTX ISA 8.5, 8.7), by default .cta. Where CTAs
 synchronize so, copies and the tensor core follow all the same: CUTLASS and Triton leave the scope out there. Accesses
-by threads do not: with .cluster ptxas puts a MEMBAR before the arrival and a CCTL.IVALL behind the wait, with .cta
+by threads do not: with .cluster ptxas puts a MEMBAR before the arrival and a CCTL.IVALL after the wait, with .cta
 neither (ptxas 13.5, sm_90a and sm_100a). So the clocks that each warp has acquired by scopes that are wide enough are
 kept. What one warp releases to another of its CTA by an mbarrier counts as acquired so: a race may be missed, none is
 invented.
@@ -29,7 +29,7 @@ Reach = Literal["cta", "cluster", "none"]
 Narrow = Literal["arrival", "wait"]
 #: What an arrival and a wait do for their scope, and where the fence of a relaxed one is.
 _RELEASES = {"arrival": "release", "wait": "acquire"}
-_BESIDE = {"arrival": "before", "wait": "behind"}
+_BESIDE = {"arrival": "before", "wait": "after"}
 _ROWS = {"cta": slice(0, 2), "cluster": slice(1, 2), "none": slice(0, 0)}
 
 

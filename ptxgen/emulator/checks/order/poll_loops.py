@@ -33,7 +33,7 @@ _SIGNED = re.compile(r"\.s(8|16|32|64)$")
 
 
 class _Loop(NamedTuple):
-    """The loop around a poll: its blocks by rank, and where the instruction behind the poll is, (rank, number)."""
+    """The loop around a poll: its blocks by rank, and where the instruction after the poll is, (rank, number)."""
 
     blocks: frozenset[int]
     begin: tuple[int, int]

@@ -124,7 +124,7 @@ class WeakFlags(Observer):
         )
 
     def _too_few(self, found: Party, earlier: Party) -> FlagRace:
-        """Whether a poll has let one of two racing accesses pass before the signal behind the other."""
+        """Whether a poll has let one of two racing accesses pass before the signal after the other."""
         if self._loops is None or found.what not in _READS or earlier.what not in _WRITES:
             return _NO_FLAG
         missed = self._loops.missed(found.actor, earlier.actor)

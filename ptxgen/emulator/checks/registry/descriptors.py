@@ -25,11 +25,11 @@ ILLEGAL_DESCRIPTOR = _check(
 
 OPERAND_REGION = _check(
     code="operand-region",
-    title="MMA reads behind its operand",
+    title="MMA reads past its operand",
     section="9.7.16.4",
     rule="The bytes that a matrix descriptor and the shape of the MMA select must lie in the variable of shared "
     "memory, or the region of the plan, in which the operand begins.",
-    why="A wrong stride (SBO, LBO), start or shape takes the MMA into whatever lies behind: the result is wrong, and "
+    why="A wrong stride (SBO, LBO), start or shape takes the MMA into whatever lies there: the result is wrong, and "
     "nothing faults. A variable that is only the base of more memory bounds nothing: the last one before dynamic "
     "shared memory (JAX's Mosaic GPU declares one byte), and one past whose end the program or a copy reaches.",
     fix="correct the strides of the descriptor; ptxgen explain smem|wgmma VALUE takes it apart",
@@ -130,15 +130,15 @@ ILLEGAL_TENSORMAP = _check(
 
 TENSOR_STORE_TAIL = _check(
     code="tensor-store-tail",
-    title="tensor store writes behind its rows",
+    title="tensor store writes past its rows",
     severity="advice",
     section="9.7.9.25.5.3",
     rule="The bytes of a row of a tensor that a copy stores to, or reduces into, should be a multiple of 16.",
-    why="A store writes whole units of 16 bytes: where a row ends inside one, up to 15 bytes behind it are "
+    why="A store writes whole units of 16 bytes: where a row ends inside one, up to 15 bytes after it are "
     "overwritten, or combined, too (ptxgen explain facts tma-store-units; measured on an H200). They may be "
     "padding, as in right kernels with a tail: it is advice, and only where advice on accesses is asked for "
     "(`Emulator(advice=)`, `ptxgen run --advice`).",
-    fix="keep the bytes of a row a multiple of 16, leave padding behind each row, or store the last columns by "
+    fix="keep the bytes of a row a multiple of 16, leave padding after each row, or store the last columns by "
     "st.global",
     example="// a tensormap of 60 bf16 elements in rows of 128 bytes; fixed: 64, or padding of 8 bytes\n"
     "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {0, 0}], [tile];",

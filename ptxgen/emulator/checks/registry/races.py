@@ -111,7 +111,7 @@ NARROW_SCOPE = _check(
     why=".cta leaves out other CTAs, .cluster other clusters. An mbarrier that orders stores to a peer with its loads "
     "takes .release.cluster and .acquire.cluster; kernels without have given right results on an H200, so that is "
     "advice. It is an error for what a peer has stored to global memory: with .cta ptxas puts no MEMBAR before the "
-    "arrival and no CCTL.IVALL behind the wait, so L1 may return old bytes. Copies, asynchronous stores and the tensor "
+    "arrival and no CCTL.IVALL after the wait, so L1 may return old bytes. Copies, asynchronous stores and the tensor "
     "core do not need it.",
     fix="use .gpu, or .cluster within a cluster",
     example="atom.relaxed.cta.global.add.u32 %old, [%counter], 1;"

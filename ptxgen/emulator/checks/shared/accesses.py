@@ -568,11 +568,11 @@ class SharedAccesses(Observer):
         if np.count_nonzero(missing):
             first = int(missing.astype(np.bool_).argmax())
             at = int(granules[first]) * GRANULE + first_byte(missing[first])
-            # CUB's merges read an element behind the last one, and drop it.
-            behind = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
+            # CUB's merges read an element past the last one, and drop it.
+            adjacent = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
             rule = self._waits.hint(warp)
-            if behind:
-                rule = "It lies right behind what is written: harmless if the value is not used"
+            if adjacent:
+                rule = "It lies right after what is written: harmless if the value is not used"
             reader = self._findings.access("reader", access.statement, warp, slot=slot, space="shared", address=at)
             self._findings.report(
                 uninitialized.UNINITIALIZED_SHARED,
@@ -580,9 +580,11 @@ class SharedAccesses(Observer):
                 summary=f"{reader} reads {reader.place}, which is uninitialized",
                 rule=rule,
                 accesses=(reader,),
-                severity="advice" if behind else "error",
+                severity="advice" if adjacent else "error",
                 reads=True,
-                cause=self._waits.missed(warp) | self._waits.unwaited(warp) | {causes.behind(access.statement.line)},
+                cause=self._waits.missed(warp)
+                | self._waits.unwaited(warp)
+                | {causes.past_operand(access.statement.line)},
                 after=self._waits.waited_on(warp),
             )
 

@@ -2,7 +2,7 @@
 
 Such an instruction makes the lanes wait for each other, so what a lane has loaded before it comes before what another
 stores after it in time. PTX does not count that as synchronization (9.7.9), but NVIDIA's cooperative groups rely on it:
-all lanes load the result of a reduction, and the next reduction stores its own there behind a redux.sync.
+all lanes load the result of a reduction, and the next reduction stores its own there after a redux.sync.
 """
 
 from __future__ import annotations

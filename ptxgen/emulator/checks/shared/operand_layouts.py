@@ -347,7 +347,7 @@ class OperandLayouts(Observer):
             rule=rule,
             fix=fix,
             accesses=(reader, writer),
-            cause=frozenset([causes.behind(work.statement.line), ("operand layout", operand.side)]),
+            cause=frozenset([causes.past_operand(work.statement.line), ("operand layout", operand.side)]),
         )
 
     def _report_broken(

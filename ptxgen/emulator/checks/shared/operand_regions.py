@@ -2,7 +2,7 @@
 
 A variable that is only the base of more memory bounds nothing: JAX's Mosaic GPU declares one byte,
 `__dynamic_shmem__0`, and begins its dynamic shared memory there. Such are the last variable where the launch has
-dynamic shared memory behind it, any variable that a copy has filled past its end, and any to whose address the program
+dynamic shared memory after it, any variable that a copy has filled past its end, and any to whose address the program
 adds its size or more.
 """
 
@@ -80,7 +80,7 @@ class OperandRegions(Observer):
             rule=f"{part.name} ends at {part.start + part.size - 1:#x}; the rest is "
             f"{self._findings.name('shared', part.start + part.size)}",
             accesses=(reader,),
-            cause=frozenset([causes.behind(work.statement.line)]),
+            cause=frozenset([causes.past_operand(work.statement.line)]),
         )
 
 

@@ -118,7 +118,7 @@ def awaited_in_text(program: Program | None, access: Statement | None, wait: str
 def line_in_text(
     program: Program | None, access: Statement | None, opcode: str, *, before: tuple[str, ...] = ()
 ) -> int | None:
-    """The line of the first instruction whose opcode begins so behind an access, and `before` others; None: none."""
+    """The line of the first instruction whose opcode begins so after an access, and `before` others; None: none."""
     for operation in _behind(program, access):
         if operation.statement.opcode.startswith(opcode):
             return operation.statement.line
@@ -128,7 +128,7 @@ def line_in_text(
 
 
 def _behind(program: Program | None, access: Statement | None) -> Iterator[Operation]:
-    """The instructions behind one, where no branch is taken."""
+    """The instructions after one, where no branch is taken."""
     if program is None or not isinstance(access, Instruction):
         return
     places = (

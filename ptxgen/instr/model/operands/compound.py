@@ -285,7 +285,7 @@ class VectorSpec(Specification):
             other = next((each for each in declared if each.bits != wanted.bits), None)
             if other is not None and wanted.kind == "bits" and isinstance(value_of(elements[0]), float):
                 # A float in first place has the width of the type (measured, ptxas 13.5).
-                rule = f"the elements of {self.name} behind {elements[0]} must have {wanted.bits} bits, not {other}"
+                rule = f"the elements of {self.name} after {elements[0]} must have {wanted.bits} bits, not {other}"
                 yield Problem("operand-type", rule)
             yield from self._neighbors(elements, resolve)
             yield from self._specials(special, elements, wanted)

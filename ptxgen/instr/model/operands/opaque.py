@@ -137,7 +137,7 @@ class CoordinatesSpec(VectorSpec):
         return Problem("vector-length", f"{self.name} must have {legal} elements, not {found}")
 
     def _held(self, form: Subject) -> Type:
-        """The type of the registers: those of floats, and those behind a layer, may be any of 32 bits (measured)."""
+        """The type of the registers: those of floats, and those after a layer, may be any of 32 bits (measured)."""
         wanted = type_of(self.type, form)
         return TYPES["b32"] if wanted.kind == "float" or self.layered(form) else wanted
 
