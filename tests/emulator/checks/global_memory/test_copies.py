@@ -372,4 +372,4 @@ def test_tensor_stores_write_whole_units(operation: str, how: str, columns: int,
     text = ONE_TENSOR_STORE.replace("OPERATION", operation).replace("HOW", how)
     report, _ = launch(text, inputs=[tensor.encode()], device=device)
     assert (report.status, codes(report)) == ("ok", [] if columns == 64 else ["tensor-store-tail"]), report.summary()
-    assert columns == 64 or f"{16 - columns * 2 % 16} bytes behind each row" in report.findings[0].message
+    assert columns == 64 or f"{16 - columns * 2 % 16} bytes after each row" in report.findings[0].message
