@@ -147,7 +147,8 @@ def ptx_of_dump(text: str, target: str | None = None) -> str:
         raise ValueError(f"{message}, whose first entries are {of}; cuobjdump --extract-ptx all writes a file of each")
     ((_, end, begin),) = modules
     begin = text.rfind("\n", 0, begin) + 1
-    return _commented(text[:begin]) + _AROUND.sub(r"// \1", text[begin:end]) + _commented(text[end:])
+    found = _commented(text[:begin]) + _AROUND.sub(r"// \1", text[begin:end]) + _commented(text[end:])
+    return found.rstrip("\0")  # what is cut from a binary ends in zeros
 
 
 def _commented(text: str) -> str:

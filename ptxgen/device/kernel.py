@@ -129,7 +129,8 @@ class Kernel:
         if isinstance(text, str) and looks_like_path(text):
             raise KernelError(f"{text!r} looks like a path, not like PTX text; Kernel.from_file reads a file")
         try:
-            module = parse(ptx_of_dump(text) if isinstance(text, str) else text)
+            # NVRTC and Warp hand out C strings.
+            module = parse(ptx_of_dump(text).rstrip("\0") if isinstance(text, str) else text)
         except PtxSyntaxError:
             raise
         except ValueError as error:

@@ -59,6 +59,11 @@ FUNCTION_DIRECTIVES = {
     ".language": (1, 99),
     ".minperctamemory": (1, 1),
 }
+#: Words of the language that cannot name a section.
+NO_SECTIONS = TYPES | SPACES | LINKAGES | VECTORS.keys() | MODULE_STARTS | {
+    ".align", ".branchtargets", ".calltargets", ".callprototype", ".loc", ".ptr", ".reg", ".target",
+    ".managed", ".unified", *FUNCTION_DIRECTIVES,
+}  # fmt: skip
 
 
 class DirectiveParser(OperandParser):
@@ -316,7 +321,7 @@ class DirectiveParser(OperandParser):
                 self.fail("'function_name'")
             label = self.advance() if self.kind == "dot" else self._label()
             if self.accept("+"):
-                label = f"{label}+{self.expect_integer('an offset')}"
+                label = f"{label}+{self._literal('an offset')}"
             self.expect(",")
             if not self.accept("inlined_at"):
                 self.fail("'inlined_at'")
@@ -372,7 +377,7 @@ class DirectiveParser(OperandParser):
     def section(self, trivia: str) -> Section:
         start = self.start
         self.advance()
-        if self.kind != "dot" or "::" in self.token:
+        if self.kind != "dot" or self.token in NO_SECTIONS or self.token.startswith("._"):
             self.fail("a section name such as '.debug_info'")
         name = self.advance()
         self.expect("{")
@@ -420,14 +425,20 @@ class DirectiveParser(OperandParser):
 
     def _section_integer(self) -> str:
         sign = "-" if self.accept("-") else ""
-        return sign + self.expect_integer("an integer" if sign else "an integer, a label or a section name")
+        return sign + self._literal("an integer" if sign else "an integer, a label or a section name")
+
+    def _literal(self, expected: str) -> str:
+        """An integer that is not WARP_SZ, which sections do not have."""
+        if self.kind != "number":
+            self.fail(expected)
+        return self.expect_integer(expected)
 
     def _section_address(self) -> str:
         """A label or a section, `label + 4`, or `label - label`."""
         is_label = self.kind == "name"
         value = self._label() if is_label else self.advance()
         if self.accept("+"):
-            return f"{value}+{self.expect_integer('an offset')}"
+            return f"{value}+{self._literal('an offset')}"
         if is_label and self.accept("-"):
             return f"{value}-{self._label()}"
         return value

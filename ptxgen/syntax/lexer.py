@@ -12,8 +12,13 @@ from ptxgen.syntax.errors import PtxSyntaxError, quoted
 
 # The quantifiers are possessive, so that no text makes a match back up: lexing stays linear.
 COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
-# A preprocessor line ("#" first on its line) counts as white space.
-TRIVIA = rf"(?:\A[ \t]*+\#[^\n]*+)?+(?:\n[ \t\r\f\v]*+(?:\#[^\n]*+)?+|[ \t\r\f\v]++|{COMMENT})*+"
+# What the preprocessor writes of lines: `# 1 "a.cu" 2`, or `#line 1 "a.cu"`, up to the end of the line.
+LINE_MARKER = r'\#[ \t\f]*+(?:line)?+[ \t\f]*+[0-9]++[ \t\f]++"[^"\n]*+"(?:[ \t]++[0-9]{1,9}+)*+[ \t\r\f\x1a]*+(?=\n)'
+# White space: also line markers, lines that begin with "#" (PTX ISA 4.2), and Ctrl-Z, DOS's end of a file.
+TRIVIA = (
+    r"(?:\A[ \t\r\f\x1a]*+\#[^\n]*+)?+"
+    rf"(?:\n[ \t\r\f\x1a]*+(?:\#[^\n]*+)?+|[ \t\r\f\x1a]++|{COMMENT}|{LINE_MARKER})*+"
+)
 NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
 # `.sp::2:4` alone has a single colon.
 MODIFIER = r"\.\w++(?:::\w++(?::[0-9]++)?+)*+"
@@ -22,7 +27,11 @@ FLOAT_BITS = r"0(?:[fF][0-9A-Fa-f]{8}|[dD][0-9A-Fa-f]{16})"
 # Integers have 64 bits; of longer ones the assembler says "Constant overflow", from about these lengths on.
 HEXADECIMAL = r"0[xX](?:0*+[1-9A-Fa-f][0-9A-Fa-f]{0,19}+|0++)"
 COUNT = r"(?:[1-9][0-9]{0,24}+|0)"
-INTEGER = rf"(?:{HEXADECIMAL}|0[bB](?:0*+1[01]{{0,63}}+|0++)|[1-9][0-9]{{0,24}}+|0++(?:[1-7][0-7]{{0,26}}+)?+)U?+"
+# "2.reqntid" is the float "2." and a name, but "0x2.reqntid" an integer and a directive.
+INTEGER = (
+    rf"(?:(?:{HEXADECIMAL}|0[bB](?:0*+1[01]{{0,63}}+|0++))U?+"
+    r"|(?:[1-9][0-9]{0,24}+|0++(?:[1-7][0-7]{0,26}+)?+)(?:U|(?!\.)))"
+)
 DECIMAL = r"(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|[0-9]++[eE][+-]?+[0-9]++"
 NUMBER = rf"(?:{FLOAT_BITS}|{DECIMAL}|{INTEGER})(?![\w$])"
 STRING = r'"(?:[^"\\\n]|\\.)*+"'
@@ -30,10 +39,12 @@ OPERATOR = r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%~!&|^<>?:;,=@(){}\[\]]"
 
 TRIVIA_PATTERN = re.compile(TRIVIA, re.ASCII)
 _TOKEN = re.compile(
-    rf"(?P<name>{NAME}|_(?![\w$]))|(?P<number>{NUMBER})|(?P<dot>\.[A-Za-z_]\w*+(?:::\w++)*+)"
+    rf"(?P<name>{NAME}|_(?![\w$]))|(?P<number>{NUMBER})|(?P<dot>\.[A-Za-z_][\w$]*+(?:::\w++)*+)"
     rf"|(?P<string>{STRING})|(?P<operator>{OPERATOR})",
     re.ASCII,
 )
+#: The constant, the sink, and words of `.loc`, which ptxas takes nowhere else.
+RESERVED = frozenset({"WARP_SZ", "_", "function_name", "inlined_at"})
 _BAD_WORD = re.compile(r"[\w$.%]+|.", re.ASCII | re.DOTALL)
 OPCODE_PATTERN = re.compile(OPCODE, re.ASCII)
 SPACED_MODIFIER = re.compile(rf"{TRIVIA}({MODIFIER})", re.ASCII)
@@ -95,14 +106,14 @@ class Lexer:
         return self.advance()
 
     def expect_name(self, expected: str) -> str:
-        """A declared or used name; the sink `_` and the constant WARP_SZ are none."""
-        if self.kind != "name" or self.token in ("_", "WARP_SZ"):
+        """A declared or used name."""
+        if self.kind != "name" or self.token in RESERVED:
             self.fail(expected)
         return self.advance()
 
     def expect_integer(self, expected: str) -> str:
-        """An unsigned integer literal, as text."""
-        if self.kind != "number" or not is_integer(self.token):
+        """An unsigned integer literal or WARP_SZ, as text."""
+        if self.token != "WARP_SZ" and (self.kind != "number" or not is_integer(self.token)):
             self.fail(expected)
         return self.advance()
 
@@ -120,6 +131,8 @@ class Lexer:
         return quoted(self.token)
 
 
+#: What the constant WARP_SZ stands for: threads.
+WARP_SIZE = 32
 _INTEGER_ONLY = re.compile(INTEGER, re.ASCII)
 
 
@@ -128,7 +141,9 @@ def is_integer(number: str) -> bool:
 
 
 def integer_value(number: str) -> int:
-    """The value of an integer literal; a leading 0 is octal, as in C."""
+    """The value of an integer literal or of WARP_SZ; a leading 0 is octal, as in C."""
+    if number == "WARP_SZ":
+        return WARP_SIZE
     digits = number[:-1] if number[-1] == "U" else number
     head = digits[:2]
     if head in ("0x", "0X"):

@@ -10,7 +10,7 @@ from ptxgen.files import looks_like_path
 from ptxgen.syntax.declarations import Directive, Function, Location, Module, ParameterList
 from ptxgen.syntax.directive_parser import LINKAGES, MODULE_STARTS, SPACES, DirectiveParser
 from ptxgen.syntax.errors import PtxSyntaxError, quoted
-from ptxgen.syntax.lexer import COUNT, NAME, OPCODE, OPCODE_PATTERN, SPACED_MODIFIER, TRIVIA, TRIVIA_PATTERN
+from ptxgen.syntax.lexer import COUNT, NAME, OPCODE, OPCODE_PATTERN, RESERVED, SPACED_MODIFIER, TRIVIA, TRIVIA_PATTERN
 from ptxgen.syntax.operand_parser import COMMON_OPERANDS
 from ptxgen.syntax.tree import Block, Instruction, Label, LineTable, Statement
 
@@ -23,7 +23,7 @@ _INSTRUCTION = re.compile(
     rf"({TRIVIA})(@ ?+!? ?+{NAME}[ \t]++)?+(?!call\b)({OPCODE})([ \t]*+(?:{COMMON_OPERANDS})?+[ \t]*+);",
     re.ASCII,
 )
-_LABEL = re.compile(rf"({TRIVIA})(?!WARP_SZ:)({NAME}):", re.ASCII)
+_LABEL = re.compile(rf"({TRIVIA})(?!(?:{'|'.join(sorted(RESERVED))}):)({NAME}):", re.ASCII)
 _PLACE = rf"({COUNT})[ \t]++({COUNT})[ \t]++({COUNT})(?![\w$.])"
 _LOCATION = re.compile(
     rf"({TRIVIA})(\.loc[ \t]++{_PLACE}(?:, function_name ({NAME}), inlined_at {_PLACE})?+)(?={TRIVIA}[^,+])",
@@ -207,7 +207,7 @@ class _Parser(DirectiveParser):
         if self.kind == "dot":
             return self._directive(trivia, before)
         start = self.start
-        if self.kind == "name" and self.token not in ("_", "WARP_SZ"):
+        if self.kind == "name" and self.token not in RESERVED:
             after = TRIVIA_PATTERN.match(self.text, self.end).end()  # type: ignore[union-attr]
             if self.text.startswith(":", after):
                 label = Label(self.advance(), trivia=trivia)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ptxgen.files import looks_like_path, ptx_of_dump
+from ptxgen.syntax.lexer import LINE_MARKER
 from ptxgen.toolchain._process import run_tool
 from ptxgen.toolchain.find import find_ptxas
 
@@ -19,7 +20,7 @@ _INPUT = "kernel.ptx"
 _OUTPUT = "kernel.cubin"
 _SKIPPED = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TARGET = re.compile(r"(?<![\w.$%])\.target\s+(\w+)")
-_LINE_MARKER = re.compile(r"^[ \t]*#[ \t]*(?:line[ \t]+)?\d+[^\n]*", re.MULTILINE)
+_LINE_MARKER = re.compile(LINE_MARKER, re.ASCII)
 _MESSAGE = re.compile(
     r"ptxas (?:(?P<file>\S.*?), line (?P<line>\d+); )?(?P<severity>fatal|error|warning|info)\s*: (?P<text>.*)"
 )

@@ -51,12 +51,12 @@ def read_ptx(path: str, target: str | None = None) -> str:
                 f"{path} is {binary}, not PTX text; cuobjdump --dump-ptx {path} prints its PTX, if it has any ({error})"
             ) from None
     try:
-        # PowerShell writes what a command prints in UTF-16; what is cut from a binary ends in zeros.
+        # PowerShell writes what a command prints in UTF-16.
         wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        text = data.decode("utf-16") if wide else data.rstrip(b"\0").decode("utf-8")
+        text = data.decode("utf-16") if wide else data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text: byte {data[error.start]:#04x} at offset {error.start}") from None
-    if "\0" in text:
+    if "\0" in text.rstrip("\0"):  # what is cut from a binary ends in zeros
         raise InputError(f"{path} is not text: byte 0x00 at offset {data.index(0)}")
     try:
         return ptx_of_dump(text, target)

@@ -33,6 +33,7 @@ from ptxgen.instr.module.limits import Limits, local_problems, promise_problems
 from ptxgen.instr.module.linking import Linker
 from ptxgen.instr.module.lists import LISTS, list_problems
 from ptxgen.instr.module.parameters import parameter_problems
+from ptxgen.instr.module.text import text_problems
 from ptxgen.instr.module.variables import register_problems, variable_problems
 from ptxgen.names import readable
 
@@ -148,6 +149,15 @@ class _Checker:
             yield from _located(group_problems(self.module))
         yield from _located(self.limits.problems(self.analysis))
         yield from _located(module_advice(self.module, self.analysis))
+        yield from self._text()
+
+    def _text(self) -> Iterator[Diagnostic]:
+        """What is wrong with characters between the statements."""
+        text = str(self.module)
+        for offset, problem in text_problems(text):
+            line = text.count("\n", 0, offset) + 1
+            column = offset - text.rfind("\n", 0, offset)
+            yield Diagnostic(line, column, problem.code, problem.severity, problem.message)
 
     def _item(self, item: syntax.Statement, scope: Scope, clashes: Iterable[str]) -> Iterator[Diagnostic]:
         """What is wrong with one item of the module, the body of a function apart."""

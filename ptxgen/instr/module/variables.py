@@ -34,6 +34,8 @@ def type_problems(type: str, vector: int | None, align: int | None, what: str, c
         yield Problem("target-option", f".samplerref {what} requires .target texmode_independent")
     if align is not None and not power_of_two(align):
         yield Problem("alignment", f"the alignment of {what} must be a power of two, not {align}")
+    elif align is not None and align >= _LIMIT:
+        yield Problem("alignment", f"the alignment of {what} must be less than 2^32, not {align}")
     if vector is not None:
         kind = TYPES.get(type)
         if kind is None or kind.kind in ("predicate", "opaque"):
@@ -47,7 +49,7 @@ def type_problems(type: str, vector: int | None, align: int | None, what: str, c
 def register_problems(statement: syntax.RegisterDeclaration, context: Context, *, in_body: bool) -> Iterator[Problem]:
     """What is wrong with a `.reg`."""
     what = _names(statement)
-    if not in_body and context.version >= (3, 0):
+    if not in_body and statement.declarators and context.version >= (3, 0):
         yield Problem(
             "state-space", f"registers are declared in a function since PTX ISA 3.0, not at module scope: {what}"
         )
@@ -107,6 +109,8 @@ def alignment_problems(what: str, align: int | None) -> Iterator[Problem]:
 
 def _space_problems(statement: syntax.Variable, what: str, context: Context, *, in_body: bool) -> Iterator[Problem]:
     space = statement.space
+    if not statement.declarators:  # ptxas asks for nothing where nothing is declared
+        return
     if space == "sreg":
         yield Problem("state-space", f".sreg is predefined; {what} cannot be declared")
     elif space == "tex":
@@ -138,7 +142,9 @@ def _array_problems(each: syntax.Declarator, statement: syntax.Variable) -> Iter
     size = 1
     for dimension in each.dims:
         size *= dimension or 0
-    if size == 0 and statement.linkage != "extern" and not _sized_by_value(each):
+    if size >= 2**64:
+        yield Problem("array-size", f"the array {each} has {size} elements; their number must be less than 2^64")
+    elif size == 0 and statement.linkage != "extern" and not _sized_by_value(each):
         yield Problem("array-size", f"the array {each} requires a size, an initial value or .extern")
 
 
