@@ -103,6 +103,23 @@ def search(word: str = "") -> list[Concept]:
     return named + [each for each in concepts().values() if each not in named and speaks.search(texts[each.name])]
 
 
+def sharing_words(phrase: str, most: int = 3) -> list[Concept]:
+    """The concepts with a name or alias that has most words of a phrase of several words, singular or plural."""
+    asked = _words(phrase)
+    if len(asked) < 2:
+        return []
+    shared = {
+        each.name: max(len(asked & _words(name)) / len(asked | _words(name)) for name in (each.name, *each.aliases))
+        for each in concepts().values()
+    }
+    best = sorted((name for name in shared if shared[name] >= 1 / 3), key=lambda name: -shared[name])
+    return [concepts()[name] for name in best[:most] if shared[name] > shared[best[0]] * 0.7]
+
+
+def _words(text: str) -> set[str]:
+    return {each.removesuffix("s") for each in normalized(text).split()}
+
+
 def about(kind: str, name: str) -> list[Concept]:
     """The concepts that name a check, layout or fact, or an instruction whose opcode begins `name`, or begins with it.
 

@@ -190,6 +190,7 @@ def tma(
     swizzle: Annotated[
         Literal["128B", "64B", "32B", "none", "128B_atom_32B", "128B_atom_64B"], "the tensormap's swizzle"
     ] = "128B",
+    strides: Annotated[str, "element strides of dimensions 1 and up, such as 2 or 2x1"] = "1",
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
     color: Annotated[Color, "what colors show; auto: rows of the box"] = "auto",
     access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
@@ -198,12 +199,12 @@ def tma(
 ) -> Picture:
     """A tile as cp.async.bulk.tensor writes it to shared memory."""
     bits = DTYPES[type].bits
-    sizes, moves = box_of(box, bits, swizzle)
-    title = f"TMA box {_by(sizes)} of {type}, swizzle {swizzle}"
+    sizes, steps, moves = box_of(box, bits, swizzle, strides)
+    title = box_title(sizes, steps, type, swizzle)
     notes: list[str] = []
     if bits >= 8:  # modes innermost first, as coordinates are
         plain = SWIZZLES[swizzle].apply(moves.offsets(0))[:, :: bits // 8]
-        notes = notation(plain.reshape(sizes[:0:-1] + sizes[:1]).T, bits, swizzle)
+        notes = notation(plain.reshape(moves.extents[::-1] + sizes[:1]).T, bits, swizzle)
     return _rows(title, moves, bits, start, color=color, access=access, width=bytes, at=at, notes=tuple(notes))
 
 
@@ -215,14 +216,31 @@ def sizes_of(name: str, word: str, most: int) -> tuple[int, ...]:
     return sizes
 
 
-def box_of(box: str, bits: int, swizzle: str) -> tuple[tuple[int, ...], Transfer]:
-    """The extents of a box, innermost first, and the copy that moves it. Raises DescriptorError and ValueError."""
+def box_title(sizes: Sequence[int], steps: Sequence[int], type: str, swizzle: str) -> str:
+    """What a box is called."""
+    strided = f", element strides {_by(steps)}" if any(step > 1 for step in steps) else ""
+    return f"TMA box {_by(sizes)} of {type}, swizzle {swizzle}{strided}"
+
+
+def box_of(box: str, bits: int, swizzle: str, strides: str) -> tuple[tuple[int, ...], tuple[int, ...], Transfer]:
+    """Extents and element strides of a box, innermost first, and its copy. Raises DescriptorError and ValueError.
+
+    Of a strided dimension the copy takes the positions rounded up; along a row nothing is skipped (measured).
+    """
     sizes = sizes_of("box", box, 256)
+    given = sizes_of("strides", strides, 8)
+    given = given * (len(sizes) - 1) if len(given) == 1 else given
+    if len(given) != len(sizes) - 1:
+        raise DescriptorError(
+            f"strides must be {len(sizes) - 1} numbers for a box of {_by(sizes)}, not {strides[:40]!r}"
+        )
+    steps = (1, *given)
     if sizes[0] * bits % 8:
         raise DescriptorError(f"box must have whole bytes in a row, not {sizes[0]} elements of {bits} bits")
     inner = sizes[0] * bits // 8
     row_pitch((inner,), 1, swizzle)  # what a row must be
-    return sizes, Transfer(sizes[1:], inner, inner, swizzle)
+    extents = tuple(-(-size // step) for size, step in zip(sizes[1:], given, strict=True))
+    return sizes, steps, Transfer(extents, inner, inner, swizzle)
 
 
 @kind("tensormap")

@@ -52,12 +52,18 @@ def accumulator(
     return Picture(
         f"Accumulator M {m}, N {n}{', pair of CTAs' if cta_group == 2 else ''}{', .ws' if ws else ''}"
         f"{', sparse' if sparse else ''}: layout {name}",
-        f"lanes and columns relative to the address of D; {int(column.max()) + 1} columns; a warp reaches 32 lanes",
+        f"lanes and columns relative to the address of D; {columns_taken(int(column.max()) + 1)}; "
+        "a warp reaches 32 lanes",
         tuple(panels),
         (Legend("rows of D", _bands(cta_group * rows // _BAND)),),
         ("a 16-bit accumulator fills the low half of each 32-bit cell",),
         {"axes": ["row", "column of D"], "ctas": data},
     )
+
+
+def columns_taken(columns: int) -> str:
+    """How many columns something takes, and what tcgen05.alloc takes for it alone."""
+    return f"{columns} columns (tcgen05.alloc {max(32, 1 << (columns - 1).bit_length())})"
 
 
 def _bands(count: int) -> tuple[tuple[int, str], ...]:

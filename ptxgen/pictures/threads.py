@@ -17,6 +17,10 @@ from ptxgen.layouts.fragments import (
     b_fragment,
     load_fragment,
     metadata_places,
+    quad_a_fragment,
+    quad_accumulator_fragment,
+    quad_b_fragment,
+    quad_products,
     regrouped,
     scale_places,
     store_fragment,
@@ -34,11 +38,13 @@ Of = Literal[
 ]  # fmt: skip
 Shape = Literal["m8n8", "m8n16", "m16n16", "m16n8"]
 Bits = Literal["auto", "1", "4", "8", "16", "32", "64"]
+Layout = Literal["auto", "row", "col"]
 
 MOVED = When("of", ("ldmatrix", "stmatrix"))
 METADATA = When("of", ("mma-metadata", "wgmma-metadata"))
 SCALED = When("of", ("mma-scale-a", "mma-scale-b"))
-K_OF = When("of", ("mma-a", "mma-b", *METADATA.values))
+K_OF = When("of", ("mma-a", "mma-b", "mma-d", *METADATA.values))
+ORDERED = When("of", ("mma-a", "mma-b"))
 _AXES = {
     "wgmma-d": ("m", "n"),
     "mma-d": ("m", "n"),
@@ -56,7 +62,8 @@ _AXES = {
 class Held:
     """A matrix in registers: arrays of one shape with row, column, thread, register and lowest bit of each element.
 
-    `bits` is the width of an element, `axes` what rows and columns are, `threads` and `registers` how many there are.
+    `bits` is the width of an element, `axes` what rows and columns are, `threads` and `registers` how many there are,
+    `notes` what holds for all elements.
     """
 
     title: str
@@ -69,6 +76,7 @@ class Held:
     bits: int
     threads: int
     registers: int
+    notes: tuple[str, ...] = ()
 
 
 @kind("fragment")
@@ -77,7 +85,10 @@ def fragment(
     bits: Annotated[Bits, "of an element; auto: 32 for d, 8 for matrices of 8-bit elements, else 16"] = "auto",
     m: Annotated[Number, "rows, of mma-a and mma-d", When("of", ("mma-a", "mma-d"))] = 16,
     n: Annotated[Number, "columns of D (wgmma-d; mma has 8)", When("of", ("wgmma-d",))] = 16,
-    k: Annotated[Number, "K of mma-a, mma-b and metadata; 0: four registers of A, 64 bytes of a sparse A", K_OF] = 0,
+    k: Annotated[
+        Number, "K of mma-a, mma-b, metadata; 0: four registers of A, 64 bytes of a sparse A; 4: mma-d of m8n8k4", K_OF
+    ] = 0,
+    layout: Annotated[Layout, "mma-a and mma-b of m8n8k4 with .f16; auto: A row, B col", ORDERED] = "auto",
     shape: Annotated[Shape, "of ldmatrix and stmatrix", MOVED] = "m8n8",
     num: Annotated[Number, "matrices of ldmatrix and stmatrix", MOVED] = 1,
     trans: Annotated[bool, ".trans", MOVED] = False,
@@ -89,7 +100,7 @@ def fragment(
 ) -> Picture:
     """A fragment of wgmma, mma.sync, ldmatrix or stmatrix: the matrix, and who holds each element."""
     limit("num", num, 1, 4)
-    found = held(of, bits, m, n, k, shape, num, trans, selector, scales, byte_id, thread_id)
+    found = held(of, bits, m, n, k, layout, shape, num, trans, selector, scales, byte_id, thread_id)
     rows, columns = int(found.row.max()) + 1, int(found.column.max()) + 1
     limit("elements of the picture", rows * columns, 1, _MOST)
     per = 32 // found.bits if found.bits < 32 else 1
@@ -138,7 +149,7 @@ def _notes(found: Held, of: str) -> tuple[str, ...]:
         return ("a chunk is 4 elements of K (2 of 32 bits, 8 of 4 bits), half of them stored",)
     if found.threads == 128:
         return ("warp w of the warpgroup holds rows 16w to 16w + 15",)
-    return ()
+    return found.notes
 
 
 def _data(found: Held, of: str) -> dict[str, list[str] | list[int]]:
@@ -154,6 +165,7 @@ def held(
     m: int,
     n: int,
     k: int,
+    layout: Layout,
     shape: MatrixShape,
     num: int,
     trans: bool,
@@ -182,12 +194,50 @@ def held(
         name = of.removesuffix("-metadata")
         title = f"Metadata of {name}.sp, {rows}×{k} elements of {size} bits, selector {selector}"
         return _by_place(title, _AXES[of], thread, bit, 4, 2 * rows)
-    k = k or 256 // size
-    (row, column), title = _fragment(of, size, m, n, k, shape, num, trans)
+    if of in ORDERED.values and k == 4 and size == 16:
+        return _quads(of, size, layout)
+    if of == "mma-d" and m == 8 and (size == 16 or (k == 4 and size == 32)):
+        return _quads(of, size, layout)  # no other shape with 8 rows has an accumulator of .f16
+    if layout != "auto":
+        raise ValueError("layout is of m8n8k4 with .f16: elsewhere A is .row and B is .col")
+    if of == "mma-d" and k and (m, size) != (8, 64):
+        raise ValueError("k of mma-d must be 4 with m=8 (m8n8k4 of .f16), or 0: other accumulators depend on m alone")
+    (row, column), title = _fragment(of, size, m, n, k or 256 // size, shape, num, trans)
+    return _held(title, _AXES.get(of, ("m", "k")), (row, column), size, _CONTAINERS if _contains(of, size) else ())
+
+
+_CONTAINERS = ("with .kind::f8f6f4, e2m1 is in bits 2-5 of its 8 bits, e2m3 and e3m2 are in bits 0-5",)
+
+
+def _contains(of: Of, bits: int) -> bool:
+    """Whether elements may be narrower than the bits that they fill."""
+    return of in ORDERED.values and bits == 8
+
+
+def _quads(of: Of, bits: int, layout: Layout) -> Held:
+    """A, B or D of the four products that mma.m8n8k4 with .f16 computes, one below the other (B: side by side)."""
+    product = 8 * quad_products()[:, None, None]
+    if of == "mma-b":
+        chosen = "row" if layout == "row" else "col"
+        row, column = quad_b_fragment(chosen)
+        fragment, what = (row, column + product), f"B, 4×8, .{chosen}"
+    else:
+        chosen = "col" if layout == "col" else "row"
+        row, column = quad_a_fragment(chosen) if of == "mma-a" else quad_accumulator_fragment(bits)
+        fragment, what = (row + product, column), f"A, 8×4, .{chosen}" if of == "mma-a" else "C and D, 8×8"
+    indexes = "columns" if of == "mma-b" else "rows"
+    note = f"product p, of threads 4p to 4p + 3 and 4p + 16 to 4p + 19, has {indexes} 8p to 8p + 7"
+    return _held(
+        f"{what}, {bits} bits, of the four products of mma.m8n8k4", _AXES.get(of, ("m", "k")), fragment, bits, (note,)
+    )
+
+
+def _held(title: str, axes: tuple[str, str], fragment: Fragment, bits: int, notes: tuple[str, ...]) -> Held:
+    """A matrix whose fragment has arrays [threads, registers, elements]."""
+    row, column = fragment
     threads, registers, _ = row.shape
     t, r, e = _indexes(row.shape)
-    axes = _AXES.get(of, ("m", "k"))
-    return Held(title, axes, row, column, t, r, e * size, size, threads, registers)
+    return Held(title, axes, row, column, t, r, e * bits, bits, threads, registers, notes)
 
 
 def _indexes(shape: tuple[int, ...]) -> list[NDArray[np.int64]]:

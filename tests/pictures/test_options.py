@@ -27,7 +27,7 @@ VALUES: dict[str, list[Any]] = {
     "selector": [0, 1], "lanes": [16, 32, 64], "id": [0, 1, 2], "parts": [1, 2], "halo": [0, 3],
     "byte_id": [0, 1, 2], "bits": [8, 32], "thread_id": [0, 1], "pitch": [0, 132, 144], "width": [4, 8],
     "swizzle": ["none", "64B"], "layout": ["(8,64):(64,1)", "(4,8)"], "size": ["5x4", "6x6"],
-    "lower": ["0", "-1x-1"], "upper": ["0", "-1x-1"],
+    "strides": ["1", "2"], "lower": ["0", "-1x-1"], "upper": ["0", "-1x-1"],
     "offset": ["0", "1x2"], "stride": ["1", "2x2"], "pixels": [8, 16],
     "value": [0x4000404000010000, 0x4000404000010040], "box": ["64x8", "32x16"], "map": [MAP, COLUMN],
 }  # fmt: skip

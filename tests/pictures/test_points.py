@@ -60,6 +60,68 @@ def test_every_element_of_fragments_by_the_manuals_formulas() -> None:
         assert (found["thread"], found["warp"], found["lane"], found["register"]) == (thread, warp, lane, i)
 
 
+def test_the_four_products_of_m8n8k4_by_the_manuals_formulas() -> None:
+    """PTX ISA 9.7.14.5.1: quad pairs of threads t and t + 16, with A .row or .col, B .row or .col, D of f16 or f32."""
+    for lane in range(32):
+        product, low, high = 8 * (lane % 16 // 4), lane % 4, 4 * (lane // 16)
+        for i in range(4):
+            for word, (row, column) in {"row": (low + high, i), "col": (i + high, low)}.items():
+                [found] = locate("fragment", ["mma-a", "k=4", f"layout={word}"], at=(row + product, column))
+                assert (found["thread"], found["register"], found["bit"]) == (lane, i // 2, 16 * (i % 2))
+            for word, (row, column) in {"row": (low, i + high), "col": (i, low + high)}.items():
+                [found] = locate("fragment", ["mma-b", "k=4", f"layout={word}"], at=(row, column + product))
+                assert (found["thread"], found["register"], found["bit"]) == (lane, i // 2, 16 * (i % 2))
+        for i in range(8):
+            [found] = locate("fragment", ["mma-d", "m=8", "bits=16"], at=(low + high + product, i))
+            assert (found["thread"], found["register"], found["bit"]) == (lane, i // 2, 16 * (i % 2))
+            row, column = (lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)
+            [found] = locate("fragment", ["mma-d", "m=8", "k=4", "bits=32"], at=(row + product, column))
+            assert (found["thread"], found["register"], found["bit"]) == (lane, i, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "larger", "columns"),
+    [
+        ("swizzle", ["64B"], ["rows=64"], ("address",)), ("pitch", ["pitch=132"], ["rows=64"], ("address",)),
+        ("operand", ["k", "64B"], ["rows=64"], ("address",)), ("operand", ["mn", "64B"], ["rows=128"], ("address",)),
+        ("ld", ["16x128b"], ["num=16"], ("thread", "register")), ("fragment", [], ["n=64"], ("thread", "register")),
+        ("fragment", ["ldmatrix"], ["num=4"], ("thread", "register")),
+    ],
+)  # fmt: skip
+def test_a_place_makes_the_layout_as_large_as_it_must_be(
+    kind: str, words: list[str], larger: list[str], columns: tuple[str, ...]
+) -> None:
+    rows = answer(kind, [*words, *larger], at=(0,) * 2).map.rows()
+    generator = random.Random(3)
+    for index in generator.sample(range(len(rows[columns[0]])), 10):
+        given = {name: int(rows[name][index]) for name in columns}
+        assert locate(kind, words, None, **given) == locate(kind, [*words, *larger], None, **given)
+
+
+@pytest.mark.parametrize("kind", ["accumulator", "scales", "operand", "ld"])
+def test_a_range_is_all_of_its_elements(kind: str) -> None:
+    words = ["rows=64"] if kind in ("operand", "scales") else []
+    one_by_one = [locate(kind, words, at=(row, 1)) for row in range(11, 15)]
+    together = locate(kind, words, at=(range(11, 15), 1))
+    assert sorted(map(repr, together)) == sorted(repr(each) for found in one_by_one for each in found)
+    with pytest.raises(DescriptorError, match="must be 0 to"):
+        locate(kind, words, at=(range(11, 1000), 1))
+
+
+def test_strided_boxes_are_those_of_the_tensormap() -> None:
+    strides = (1, 2, 3)
+    tensor = TensorMap.tiled(
+        "f16", 0, (64, 64, 64), (128, 8192), (32, 9, 7), element_strides=strides, swizzle="64B"
+    ).encode()
+    words = ["box=32x9x7", "64B", "strides=2x3"]
+    for c1, c2 in itertools.product(range(0, 9, 2), range(0, 7, 3)):
+        [found] = locate("tma", words, at=(4, c1, c2))
+        [mapped] = locate("tensormap", [f"map={tensor.hex()}"], at=(4, c1, c2))
+        row = c1 // 2 + 5 * (c2 // 3)
+        assert found["address"] == mapped["address"] == row * 64 + 8 ^ (row // 2 % 4) << 4
+    assert "expect_tx 960 bytes" in answer("tma", words, at=(0, 0, 0)).map.notes[0]
+
+
 def test_scales_by_the_formula_of_cublas() -> None:
     """cuBLAS, 1D block scaling factors layout, and PTX ISA 9.7.16.10.7.2 for tensor memory."""
     generator = random.Random(0)

@@ -21,6 +21,9 @@ from ptxgen.cli.common.examples import EXAMPLES
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+HELP_BY_WORD: dict[str, Callable[[str], list[tuple[str, str]]]] = {}
+"""By command: the options that its first word has, of which its own help page knows nothing."""
+
 
 class Application(typer.Typer):
     """The command, whose subcommands have help pages of this kind."""
@@ -77,6 +80,7 @@ def _completed(arguments: list[str]) -> list[str]:
 
 class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta["ptxgen.words"] = list(args)
         return super().parse_args(ctx, _completed(args))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -84,7 +88,12 @@ class _Command(TyperCommand):
         super().format_help(ctx, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The arguments, then the options by their panels, those without one first."""
+        """What the first word takes, the arguments, then the options by their panels, those without one first."""
+        words = ctx.meta.get("ptxgen.words", [])
+        of_word = HELP_BY_WORD[self.name](words[0]) if self.name in HELP_BY_WORD and words else []
+        if of_word:
+            with formatter.section(f"Options of {words[0]}"):
+                formatter.write_dl(of_word)
         arguments: list[tuple[str, str]] = []
         panels: dict[str, list[tuple[str, str]]] = {"Options": []}
         for each in self.get_params(ctx):

@@ -73,7 +73,7 @@ def show_concept(concept: Concept, text: str, as_json: bool) -> int:
 
 
 def suggested(text: str) -> str | None:
-    """What to say of a word that is neither an instruction nor a concept, but spelled like a concept; else None."""
+    """What to say of a text that is no instruction, but spelled like a concept or made of its words; else None."""
     import difflib
 
     from ptxgen import concepts
@@ -91,6 +91,8 @@ def suggested(text: str) -> str | None:
         return None  # an instruction, whose own explanation says more
     close = [concepts.find(each) for each in difflib.get_close_matches(word, concepts.names(), n=3, cutoff=0.75)]
     names = list(dict.fromkeys(each.name for each in close if each is not None))
+    if not names and first not in roots:
+        names = [each.name for each in concepts.sharing_words(word)]
     return f"PTX has no {text.strip()}; did you mean the concept {' or '.join(names)}?" if names else None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxgen.cli.common import completion
+from ptxgen.cli.common.help import HELP_BY_WORD
 from ptxgen.cli.errors import OK, InputError
 
 if TYPE_CHECKING:
@@ -20,6 +21,30 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     # What a kind takes is not known here, so its options go through as words.
     app.command(rich_help_panel="Values", context_settings={"ignore_unknown_options": True})(layout)
+    HELP_BY_WORD["layout"] = _options_of
+
+
+def _options_of(kind: str) -> list[tuple[str, str]]:
+    """The options of a kind, for `layout KIND --help`; none for a word that is no kind."""
+    from ptxgen.pictures import KINDS
+    from ptxgen.pictures.points import MAPS
+
+    if kind not in KINDS:
+        return []
+    rows: list[tuple[str, str]] = []
+    for each in KINDS[kind].parameters:
+        words = "|".join(choice for choice in each.choices if choice)
+        default = "no" if each.default is False else each.default
+        rows.append((f"{each.name}={default}", each.help + (f": {words}" if words else "")))
+    located = MAPS[kind]
+    known = {each.name for each in KINDS[kind].parameters}
+    rows += [
+        (f"{each.name}={each.default}", f"with at=: {each.help}")
+        for each in located.parameters
+        if each.name not in known
+    ]
+    rows.append(("at=", f"Where one element lies; or what lies at {', '.join(f'{name}=' for name in located.names)}"))
+    return rows
 
 
 def layout(

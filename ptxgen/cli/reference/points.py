@@ -11,6 +11,7 @@ from ptxgen.cli.errors import OK, InputError
 
 if TYPE_CHECKING:
     from ptxgen.pictures.kinds import Declared
+    from ptxgen.pictures.points.model import Index
 
 #: Rows that are printed; JSON has all of them.
 _SHOWN = 64
@@ -22,8 +23,8 @@ class Query:
 
     kind: str
     words: list[str]
-    at: tuple[int, ...] | None
-    given: dict[str, int]
+    at: tuple[Index, ...] | None
+    given: dict[str, Index]
 
 
 def query_of(kind: str, words: Sequence[str]) -> Query | None:
@@ -39,8 +40,9 @@ def query_of(kind: str, words: Sequence[str]) -> Query | None:
     own = {each.name for each in located.parameters}
     split = [(*word.partition("="), word) for word in joined(located, words)]
     access = any(name == "access" and value for name, _, value, _ in split)
-    at: tuple[int, ...] | None = None
-    kept, given = list[str](), dict[str, int]()
+    at: tuple[Index, ...] | None = None
+    kept: list[str] = []
+    given: dict[str, Index] = {}
     for name, equals, value, word in split:
         if name == "at" and equals and not (access and "," not in value):
             at = tuple(_number("at", each) for each in value.split(","))
@@ -70,11 +72,13 @@ def joined(known: Declared, words: Sequence[str]) -> list[str]:
     return made
 
 
-def _number(name: str, word: str) -> int:
+def _number(name: str, word: str) -> Index:
+    """The number of a word, or the range of FIRST-LAST."""
+    first, dash, end = word.partition("-") if word[:1].isdigit() else (word, "", "")
     try:
-        return int(word, 0)
+        return range(int(first, 0), int(end, 0) + 1) if dash else int(first, 0)
     except ValueError:
-        raise InputError(f"{name} must be a number, not {word[:40]!r}") from None
+        raise InputError(f"{name} must be a number or FIRST-LAST, not {word[:40]!r}") from None
 
 
 def query(asked: Query, as_json: bool) -> int:

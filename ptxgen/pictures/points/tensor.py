@@ -22,17 +22,17 @@ from ptxgen.layouts.tmem import (
     packed_cells,
 )
 from ptxgen.pictures.kinds import Number, limit
-from ptxgen.pictures.points.model import Map, Numbers, points
-from ptxgen.pictures.tensor import Shape
+from ptxgen.pictures.points.model import Map, Needs, Numbers, last, points
+from ptxgen.pictures.tensor import Shape, columns_taken
 
 
 def _address(lane: Numbers, column: Numbers) -> Numbers:
     return lane << 16 | column
 
 
-@points("accumulator", "row", "n", "lane", "column", "cta")
+@points("accumulator", "row", "n", "lane", "column", "cta", sized=("m", "n"))
 def accumulator(
-    needs: tuple[int, ...] = (),
+    needs: Needs = (),
     m: Annotated[Number, "M of the instruction, of the pair with cta_group 2"] = 128,
     n: Annotated[Number, "N of the instruction"] = 128,
     cta_group: Annotated[Number, "1, or 2 for a pair of CTAs"] = 1,
@@ -51,13 +51,16 @@ def accumulator(
         f"D of M {m}, N {n}, layout {letter}",
         ("row", "n"),
         {**columns, "address": _address(lane, column)[None]},
-        notes=("lane, column and address (lane << 16 | column) are relative to the address of D",),
+        notes=(
+            "lane, column and address (lane << 16 | column) are relative to the address of D",
+            columns_taken(int(column.max()) + 1),
+        ),
     )
 
 
-@points("ld", "thread", "register", "lane", "column")
+@points("ld", "thread", "register", "lane", "column", grows=("column",))
 def load(
-    needs: tuple[int, ...] = (),
+    needs: Needs = (),
     shape: Annotated[Shape, "the shape of tcgen05.ld or st"] = "32x32b",
     num: Annotated[Number, "repetitions: .xN; 0: as many as the column needs"] = 0,
     pack: Annotated[bool, ".pack::16b or .unpack::16b"] = False,
@@ -66,7 +69,7 @@ def load(
     """Which thread and register of tcgen05.ld or st has a cell (lane, column)."""
     found: LoadShape = shape
     limit("num", num, 0, 128)
-    wanted = needs[1] if len(needs) > 1 else 0
+    wanted = last(needs, 1)
     grows = num == 0
     cells = packed_cells if pack else load_cells
 
@@ -96,7 +99,7 @@ def load(
 
 @points("a", "row", "k", "lane", "column", "copy")
 def a_operand(
-    needs: tuple[int, ...] = (),
+    needs: Needs = (),
     m: Annotated[Number, "M of the instruction, of the pair with cta_group 2"] = 128,
     bits: Annotated[Literal["16", "8", "32", "4"], "bits that an element fills (8 for 6 bits too)"] = "16",
     cta_group: Annotated[Number, "1, or 2 for a pair of CTAs"] = 1,
@@ -121,7 +124,7 @@ def a_operand(
 
 @points("metadata", "row", "chunk", "lane", "column", "copy")
 def metadata(
-    needs: tuple[int, ...] = (),
+    needs: Needs = (),
     kind: Annotated[Literal["f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4"], "the .kind"] = "f16",
     m: Annotated[Number, "M of the instruction, of the pair with cta_group 2"] = 128,
     selector: Annotated[Number, "the sparsity selector"] = 0,
@@ -143,7 +146,7 @@ def metadata(
 
 @points("cp", "row", "byte", "lane", "column", "copy")
 def copy(
-    needs: tuple[int, ...] = (),
+    needs: Needs = (),
     shape: Annotated[Literal["32x128b", "64x128b", "128x128b", "128x256b", "4x256b"], "of tcgen05.cp"] = "32x128b",
     multicast: Annotated[
         Literal["auto", "none", "warpx4", "warpx2::02_13", "warpx2::01_23"], "auto: what the shape needs"
@@ -165,23 +168,32 @@ def copy(
     return Map(f"tcgen05.cp.{shape}{'.' + chosen if chosen else ''}", ("row", "byte"), columns, 8)
 
 
-#: Elements of K that share a scale, and scales of a row in one dense MMA.
-FORMATS = {"nvfp4": (16, 4), "mxfp4": (32, 2), "mxfp8": (32, 1)}
+def _inside(asked: range, size: int) -> bool:
+    return 0 <= asked.start < asked.stop <= size
 
 
-@points("scales", "row", "scale", "lane", "column", "global_offset", "shared_offset")
+#: Elements of K that share a scale, and scales of a row in one dense MMA: by format, and by the .kind that takes it.
+FORMATS = {
+    "nvfp4": (16, 4), "mxfp4": (32, 2), "mxfp8": (32, 1), "mxfp6": (32, 1),
+    "mxf4nvf4": (16, 4), "mxf4": (32, 2), "mxf8f6f4": (32, 1),
+}  # fmt: skip
+Format = Literal["nvfp4", "mxfp4", "mxfp8", "mxfp6", "mxf4nvf4", "mxf4", "mxf8f6f4"]
+
+
+@points(
+    "scales", "row", "scale", "lane", "column", "global_offset", "shared_offset", sized=("rows", "along")
+)  # not grown: which rows and scales along K an offset belongs to depends on how many there are
 def scales(
-    needs: tuple[int, ...] = (),
-    type: Annotated[Literal["nvfp4", "mxfp4", "mxfp8"], "the format: elements of a scale, scales of one MMA"] = "nvfp4",
+    needs: Needs = (),
+    type: Annotated[Format, "the format, or the .kind: elements of a scale, scales of one MMA"] = "nvfp4",
     rows: Annotated[Number, "rows of A or columns of B of a CTA; 0: 128, or as many as at needs"] = 0,
     parts: Annotated[Number, "2: SFB of a pair of CTAs at M 128"] = 1,
     along: Annotated[Number, "scales along K of the matrix in global memory; 0: as many as at needs"] = 0,
     stage: Annotated[Number, "scales along K of a tile in shared memory; 0: as along"] = 0,
 ) -> Map:
     """Where scale (row, scale along K) lies: its byte in global, shared and tensor memory."""
-    row_needed, scale_needed = needs if len(needs) == 2 else (0, 0)
-    rows = rows or max(128, -(-(row_needed + 1) // 128) * 128)
-    along = along or max(BLOCK_SCALES, -(-(scale_needed + 1) // BLOCK_SCALES) * BLOCK_SCALES)
+    rows = rows or max(128, -(-(last(needs, 0) + 1) // 128) * 128)
+    along = along or max(BLOCK_SCALES, -(-(last(needs, 1) + 1) // BLOCK_SCALES) * BLOCK_SCALES)
     stage = stage or along
     limit("rows", rows, 8, 65536)
     limit("along", along, 1, 4096)
@@ -191,8 +203,8 @@ def scales(
         raise DescriptorError(f"rows must be a multiple of 8, not {rows}")
     block, per_mma = FORMATS[type]
     row, scale = np.arange(rows)[:, None], np.arange(along)[None, :]
-    if needs and 0 <= row_needed < rows and 0 <= scale_needed < along:  # only that one: a matrix may be large
-        row, scale = np.array([[row_needed]]), np.array([[scale_needed]])
+    if len(needs) == 2 and _inside(needs[0], rows) and _inside(needs[1], along):  # only those: a matrix may be large
+        row, scale = np.array(needs[0])[:, None], np.array(needs[1])[None, :]
     inside = scale % stage
     lane, column, byte = placed_scales(row, inside, rows, parts)
     columns = {

@@ -8,19 +8,20 @@ import numpy as np
 
 from ptxgen.layouts.fragments import WARP, MatrixShape
 from ptxgen.pictures.kinds import Number, When, limit
-from ptxgen.pictures.points.model import Map, bank, points
+from ptxgen.pictures.points.model import Map, Needs, bank, last, points
 from ptxgen.pictures.row_addresses import Instruction, Order, row_addresses
-from ptxgen.pictures.threads import K_OF, METADATA, MOVED, SCALED, Bits, Of, Shape, held
+from ptxgen.pictures.threads import K_OF, METADATA, MOVED, ORDERED, SCALED, Bits, Layout, Of, Shape, held
 
 
-@points("fragment", "thread", "register", "row", "column")
+@points("fragment", "thread", "register", "row", "column", grows=("row", "column"))
 def fragment(
-    needs: tuple[int, ...] = (),
+    needs: Needs = (),
     of: Annotated[Of, "the instruction and its operand"] = "wgmma-d",
     bits: Annotated[Bits, "of an element"] = "auto",
     m: Annotated[Number, "rows", When("of", ("mma-a", "mma-d"))] = 16,
     n: Annotated[Number, "columns of D; 0: as many as at needs", When("of", ("wgmma-d",))] = 0,
-    k: Annotated[Number, "K; 0: four registers of A, 64 bytes of a sparse A", K_OF] = 0,
+    k: Annotated[Number, "K; 0: four registers of A, 64 bytes of a sparse A; D: 4 with m8n8k4 of .f16", K_OF] = 0,
+    layout: Annotated[Layout, ".row or .col of A and B of m8n8k4 with .f16", ORDERED] = "auto",
     shape: Annotated[Shape, "of ldmatrix and stmatrix", MOVED] = "m8n8",
     num: Annotated[Number, "matrices; 0: as many as at needs", MOVED] = 0,
     trans: Annotated[bool, ".trans", MOVED] = False,
@@ -30,24 +31,22 @@ def fragment(
     thread_id: Annotated[Number, "of the scales", SCALED] = 0,
 ) -> Map:
     """Which thread and register holds element (row, column), in which bits."""
-    row_needed, column_needed = needs if len(needs) == 2 else (0, 0)
-    n = n or min(max(16, -(-(column_needed + 1) // 8) * 8), 256)
+    n = n or min(max(16, -(-(last(needs, 1) + 1) // 8) * 8), 256)
     rows_of_one = 16 if shape == "m16n16" else 8
-    num = num or next((each for each in (1, 2, 4) if rows_of_one * each > row_needed), 4)
+    num = num or next((each for each in (1, 2, 4) if rows_of_one * each > last(needs, 0)), 4)
     limit("num", num, 1, 4)
-    found = held(of, bits, m, n, k, shape, num, trans, selector, scales, byte_id, thread_id)
+    found = held(of, bits, m, n, k, layout, shape, num, trans, selector, scales, byte_id, thread_id)
     columns = {"row": found.row, "column": found.column, "thread": found.thread}
     if found.threads > WARP:
         columns |= {"warp": found.thread // WARP, "lane": found.thread % WARP}
     meaning = (f"row is {found.axes[0]}, column is {found.axes[1]}",) if found.axes != ("m", "n") else ()
-    return Map(
-        found.title, ("row", "column"), columns | {"register": found.register, "bit": found.bit}, found.bits, meaning
-    )
+    columns |= {"register": found.register, "bit": found.bit}
+    return Map(found.title, ("row", "column"), columns, found.bits, meaning + found.notes)
 
 
 @points("row-addresses", "thread", "address", "tile_row", "tile_byte")
 def rows(
-    needs: tuple[int, ...] = (),
+    needs: Needs = (),
     of: Annotated[Instruction, "the instruction"] = "ldmatrix",
     shape: Annotated[MatrixShape, "its shape"] = "m8n8",
     num: Annotated[Number, "its matrices: .xN"] = 4,

@@ -95,3 +95,18 @@ def test_json(cli: Cli) -> None:
 def test_the_page_is_fresh(cli: Cli) -> None:
     page = cli("explain", "concepts", "--markdown").out
     assert (DOCS / "concepts.md").read_text() == page, "ptxgen explain concepts --markdown > docs/concepts.md"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "sentence"),
+    [
+        ("limits of strides", "did you mean the concept tensormap limits?"),
+        ("how many TMEM columns", "did you mean the concept TMEM address or TMEM allocation?"),
+        ("im2col pixels", "did you mean the concept im2col?"),
+    ],
+)
+def test_a_phrase_finds_the_concept_that_shares_its_words(cli: Cli, phrase: str, sentence: str) -> None:
+    outcome = cli("explain", phrase)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert sentence in outcome.err
+    assert "instruction" in (other := cli("explain", "foo qux")).out + other.err  # words that no concept has

@@ -140,3 +140,13 @@ def test_the_list_fits_a_narrow_terminal(cli: Cli, monkeypatch: pytest.MonkeyPat
     assert max(map(len, lines)) <= int(columns)
     assert len(lines) < 500  # where a column of a few characters is left for the words, there are thousands
     assert any("which dimension is contiguous" in each for each in lines)
+
+
+def test_the_help_of_a_kind_has_its_options(cli: Cli) -> None:
+    page = cli("layout", "pitch", "--help").out
+    assert "Options of pitch:\n" in page
+    assert "pitch=0 " in page
+    assert "row=, byte=, address=" in page
+    assert "byte_id" not in page
+    assert "Options of pitch" not in cli("layout", "--help").out
+    assert "Options of nothing" not in cli("layout", "nothing", "--help").out

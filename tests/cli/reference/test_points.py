@@ -41,6 +41,28 @@ QUESTIONS = [
     ("layout operand k 128B at=9,20", "row 9, k 20: address 0x4b8, bank 14"),
     # And of an MN-major one with 64B? 18 + 4 * 64 + 2 * 512, chunk 1 ^ 2.
     ("layout operand mn 64B at=9,20", "row 9, k 20: address 0x532"),
+    # And at byte 0x4b80 of a tile that is as large as it must be? 18 groups of 1024, row 7, chunk 0 ^ 7.
+    ("layout operand k 128B address=0x4b80", "address 0x4b80: row 151, k 56"),
+    # Which row of 144 bytes has byte 0x2b64? 77 * 144 + 20.
+    ("layout pitch bytes=128 pitch=144 address=0x2b64", "row 77, byte 20, bank 25"),
+    # Which column does register 40 of a 32x32b load come from?
+    ("layout ld thread=7 register=40", "thread 7, register 40: bits 0-31, lane 7, column 40"),
+    # Which tcgen05 addresses do rows 62 and 63 of D have?
+    ("layout accumulator m=128 n=64 at=62-63,5", "row 63, n 5: cta 0, lane 63, column 5, address 0x3f0005"),
+    # How many columns of tensor memory must be allocated for N 192?
+    ("layout accumulator m=128 n=192 at=0,0", "192 columns (tcgen05.alloc 256)"),
+    # How many bytes does expect_tx count for a box of 64x9 f16 that takes every second row? 5 rows of 128 bytes.
+    ("layout tma box=64x9 strides=2 at=0,4", "c0 0, c1 4: address 0x120, bank 8"),
+    ("layout tma box=64x9 strides=2 at=0,4", "expect_tx 640 bytes"),
+    # Who holds C[1, 5] of the second product of mma.m8n8k4 with f32? X = 1, column 4 + 1: thread 5, register 5.
+    ("layout fragment of=mma-d m=8 k=4 bits=32 at=9,5", "row 9, column 5: thread 5, register 5"),
+    # In which bits of its byte is an e2m1 of mma.sync?
+    ("layout fragment of=mma-a bits=8 at=9,20", "e2m1 is in bits 2-5"),
+    # Where is scale 2 of row 130 for .kind::mxf8f6f4, and of which elements of K?
+    ("layout scales type=mxf8f6f4 rows=256 at=130,2", "lane 2, column 4, byte 2, address 0x20004, first_k 64"),
+    # How large may a stride of a tensormap be, and how large its box?
+    ("explain tensormap-limits", "strides          0      < 2^40 bytes    16, or 32"),
+    ("explain TMEM-columns", "a power of two of 32 to 512 columns"),
     # What lies at 0x4b8 of it?
     ("layout operand k 128B address=0x4b8", "address 0x4b8: row 9, k 20"),
     # Where does this descriptor read (5, 3)? 0x400 + 640 + 6, chunk 0 ^ 5.
@@ -125,9 +147,13 @@ def test_many_rows_are_cut(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ("layout ld at=x,1", "at must be a number, not 'x'"),
+        ("layout ld at=x,1", "at must be a number or FIRST-LAST, not 'x'"),
         ("layout ld at=1,2 --svg x.svg", "at= and columns ask for one element: without --svg and --diff"),
         ("layout ld at=99,1", "lane must be 0 to 31"),
+        ("layout ld at=3-1,1", "lane must be a number or FIRST-LAST, not 3-1"),
+        ("layout fragment of=mma-d k=16 at=3,2", "k of mma-d must be 4 with m=8"),
+        ("layout tma box=64x9 strides=2 at=0,3", "TMA box 64×9 of f16, swizzle 128B, element strides 1×2 has nothing"),
+        ("layout tma box=64x9x2 strides=2x2x2", "strides must be 2 numbers for a box of 64×9×2, not '2x2x2'"),
     ],
 )
 def test_bad_input(cli: Cli, command: str, sentence: str) -> None:
