@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import ptxgen
-from bench.speed import LOOP, TICKETS, best
+from bench.speed import LOOP, SMALL, TICKETS, best
 from ptxgen.gemm import find
 from ptxgen.gemm.job import GemmJob
 from tools import measurements
@@ -39,6 +39,20 @@ def alike(warps: int, turns: int = 200, *, launches: int = 1) -> float:
             assert report.status == "ok", report.summary()
 
     return best(run, 3)
+
+
+def later(ctas: int, threads: int, *, checks: bool = True) -> float:
+    """CPU seconds of a later launch of a kernel of 100 instructions."""
+    kernel, device = ptxgen.Kernel.from_ptx(SMALL), ptxgen.Emulator("sm_100a", checks=checks)
+    args = [*(device.array(np.ones(ctas * threads, np.float32)) for _ in range(2)), np.float32(2)]
+
+    def run() -> None:
+        report = device.launch(kernel, ctas, threads, args)
+        assert report.status == "ok", report.summary()
+
+    for _ in range(10):
+        run()
+    return best(run, 50)
 
 
 def gemm(size: int, *, checks: bool = True) -> float:
@@ -109,6 +123,10 @@ def rows() -> list[tuple[str, str, str]]:
     made.append(("blackwell/swizzled 512³, checks on", f"{checked:.2f} s", "3 s"))
     made.append(("checks on to checks off, there", f"{checked / plain:.2f} times", "3 times"))
     made.append(("8 times the work, 256³ to 512³", f"{checked / gemm(256):.1f} times the time", "linear or better"))
+    for ctas, threads in ((1, 128), (148, 256)):
+        what = f"later launch of 100 instructions, {ctas} CTA{'s' * (ctas > 1)} of {threads} threads"
+        plain, checked = later(ctas, threads, checks=False) * 1e3, later(ctas, threads) * 1e3
+        made.append((f"{what}, checks on and off", f"{checked:.2f}, {plain:.2f} ms", "0.3 ms" if ctas == 1 else ""))
     few, many = tickets(1024), tickets(4096)
     made.append(("4 times the CTAs, 1,024 to 4,096, at one counter", f"{many / few:.1f} times the time", "linear"))
     ratio = many / tickets(4096, checks=False)

@@ -41,6 +41,47 @@ $again:
 """.replace("BODY", "\n    ".join(["add.u32 %r2, %r1, %r0;", "mad.lo.u32 %r1, %r2, 3, %r1;"] * 32))
 
 
+#: 100 instructions a thread: two loads, arithmetic, an exchange through shared memory with a barrier, two stores.
+SMALL = """.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry small(.param .u64 x, .param .u64 y, .param .f32 a)
+{
+    .reg .b32 %i, %b, %n, %t, %s;
+    .reg .f32 %a, %u, %v;
+    .reg .b64 %x, %y;
+    .shared .align 4 .b32 tile[256];
+    ld.param.u64 %x, [x];
+    ld.param.u64 %y, [y];
+    ld.param.f32 %a, [a];
+    mov.u32 %i, %tid.x;
+    shl.b32 %s, %i, 2;
+    mov.u32 %t, tile;
+    add.u32 %s, %s, %t;
+    mov.u32 %b, %ctaid.x;
+    mov.u32 %n, %ntid.x;
+    mad.lo.u32 %i, %b, %n, %i;
+    mad.wide.u32 %x, %i, 4, %x;
+    mad.wide.u32 %y, %i, 4, %y;
+    ld.global.f32 %u, [%x];
+    ld.global.f32 %v, [%y];
+    BODY
+    st.shared.b32 [%s], %t;
+    bar.sync 0;
+    ld.shared.b32 %t, [%s];
+    st.global.f32 [%y], %v;
+    st.global.b32 [%x], %t;
+    ret;
+}
+""".replace(
+    "BODY",
+    "\n    ".join(
+        ["fma.rn.f32 %v, %v, %a, %u;", "xor.b32 %t, %t, 5;", "add.u32 %t, %t, %i;"] * 26
+        + ["add.u32 %t, %t, 1;", "add.u32 %t, %t, %b;"]
+    ),
+)
+
+
 #: Each CTA leaves its number, then draws a ticket: who has the last one adds up what all have left.
 TICKETS = """.version 8.6
 .target sm_100a

@@ -24,8 +24,9 @@ def pack_arguments(kernel: Kernel, args: Sequence[object]) -> bytes:
     bytes, NumPy scalars their own; an int is stored in the parameter's size, a float in its floating-point type.
     Raises KernelArgumentError.
     """
-    parameters, name = kernel.parameters, shortened_name(kernel.name)
+    parameters = kernel.parameters
     if len(args) != len(parameters):
+        name = shortened_name(kernel.name)
         expected = ", ".join(f"{index}: {info.declaration}" for index, info in enumerate(parameters)) or "none"
         raise KernelArgumentError(f"{name} takes {len(parameters)} arguments ({expected}), but {len(args)} were given")
     block = bytearray(kernel.parameter_bytes)
@@ -33,6 +34,7 @@ def pack_arguments(kernel: Kernel, args: Sequence[object]) -> bytes:
         try:
             data = _argument_bytes(info, value)
         except _DoesNotFitError as reason:
+            name = shortened_name(kernel.name)
             raise KernelArgumentError(
                 f"argument {index} of {name} is for {info.declaration} ({info.size} bytes), but {reason}"
             ) from None
@@ -56,7 +58,7 @@ def _argument_bytes(info: ParameterInfo, value: object) -> bytes:
         )
     if isinstance(value, np.generic) or type(value).__module__.startswith("ml_dtypes"):
         scalar = np.asarray(value)
-        return _exactly(info, scalar.tobytes(), f"a NumPy {scalar.dtype}")
+        return _exactly(info, scalar.tobytes(), "a NumPy {}", scalar.dtype)
     if isinstance(value, ctypes.Structure | ctypes.Union | ctypes.Array):
         return _exactly(info, bytes(value), f"a {type(value).__name__}")
     if isinstance(value, bytes | bytearray | memoryview):
@@ -76,9 +78,10 @@ def _argument_bytes(info: ParameterInfo, value: object) -> bytes:
     )
 
 
-def _exactly(info: ParameterInfo, data: bytes, what: str) -> bytes:
+def _exactly(info: ParameterInfo, data: bytes, what: str, *named: object) -> bytes:
+    """The bytes, if there are as many as the parameter has; `what` is formatted with what is `named` only if not."""
     if len(data) != info.size:
-        raise _DoesNotFitError(f"{what} of {len(data)} bytes was given")
+        raise _DoesNotFitError(f"{what.format(*named)} of {len(data)} bytes was given")
     return data
 
 

@@ -105,7 +105,8 @@ class EmulatedArray(DeviceArray):
 
 def refusals(kernel: Kernel) -> list[Finding]:
     """Why ptxas would not assemble the kernel."""
-    lines = kernel.text.splitlines()
+    errors = [each for each in kernel.diagnostics if each.severity == "error"][:_REFUSALS]
+    lines = kernel.text.splitlines() if errors else []
     return [
         Finding(
             "illegal-ptx",
@@ -114,9 +115,8 @@ def refusals(kernel: Kernel) -> list[Finding]:
             line=each.line,
             instruction=lines[each.line - 1].strip(),
         )
-        for each in kernel.diagnostics
-        if each.severity == "error"
-    ][:_REFUSALS]
+        for each in errors
+    ]
 
 
 def with_directives(kernel: Kernel, shape: LaunchShape) -> tuple[LaunchShape, list[Finding]]:

@@ -123,7 +123,7 @@ class GlobalMemory:
         made = GlobalMemory(self.limit)
         size = -(-self._end // _STEP) * _STEP
         made.data, made.kind, made._end = self.data[:size].copy(), self.kind[:size].copy(), self._end
-        made._allocations = [replace(each) for each in self._allocations]
+        made._allocations = self._allocations.copy()
         return made
 
     def allocate(self, size: int, contents: Contents | None = None, alignment: int = 1) -> int:
@@ -167,8 +167,10 @@ class GlobalMemory:
         """Name the array that begins at an address, for messages; one that has a name only with `rename`."""
         index = self._before(address)
         found = self._allocations[index] if index >= 0 else None
-        if found is not None and found.address == address and (rename or not found.contents.name):
-            self._allocations[index].contents = replace(found.contents, name=name)
+        if found is None or found.address != address or found.contents.name == name:
+            return
+        if rename or not found.contents.name:
+            found.contents = replace(found.contents, name=name)
 
     def _before(self, address: int) -> int:
         """The last array that begins at an address or before it, -1 if there is none."""

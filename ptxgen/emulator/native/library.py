@@ -75,6 +75,8 @@ class _Chosen:
     """What `library` has found last."""
 
     library: Library | None = None
+    #: The library of this process; None before it could be loaded.
+    loaded: Library | None = None
 
 
 def chosen() -> Library | None:
@@ -97,12 +99,15 @@ def _found() -> Library | None:
     wanted = os.environ.get("PTXGEN_NATIVE", "")
     if wanted == "0":
         return None
-    place = _place()
-    if place is None:
-        return None
-    if not place.is_file():
-        _compile_aside(wanted == "wait")
-    return _loaded(place) if place.is_file() else None
+    if _Chosen.loaded is None:
+        place = _place()
+        if place is None:
+            return None
+        if not place.is_file():
+            _compile_aside(wanted == "wait")
+        if place.is_file():
+            _Chosen.loaded = _loaded(place)
+    return _Chosen.loaded
 
 
 @cache

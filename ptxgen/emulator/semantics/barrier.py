@@ -11,6 +11,7 @@ from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.granules import distinct
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Terminator
 from ptxgen.emulator.state.barriers import Reduction
@@ -74,7 +75,7 @@ def synchronize(op: _Bar | _Barrier, binder: Binder, statement: syntax.Instructi
         if aligned:
             require_whole_warps(g, statement)
         values = g.full(value(g)) if value is not None else None
-        for number in np.unique(names[g.active]):
+        for number in distinct(names[g.active]):
             chosen = names == number
             part = g.narrowed(chosen)
             if number > 15:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen.device.report import line_list
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers
-from ptxgen.emulator.state.cluster_barrier import ClusterBarrier, report_unwaited_arrival
+from ptxgen.emulator.state.cluster_barrier import report_unwaited_arrival
 from ptxgen.emulator.state.group import Group
 from ptxgen.syntax import Instruction, Statement
 
@@ -200,7 +200,8 @@ class ClusterBarriers:
 
     def __init__(self, machine: Machine, warps: Warps) -> None:
         self._machine, self._warps, self._clusters = machine, warps, machine.clusters
-        self.barriers = [ClusterBarrier() for _ in range(machine.clusters.resident)]
+        #: By resident cluster, how many phases of its barrier have completed.
+        self.phases = [0] * machine.clusters.resident
         self._arrivals = np.zeros((machine.warps, 32), np.int64)
         self._waits = np.zeros((machine.warps, 32), np.int64)
 
@@ -208,7 +209,7 @@ class ClusterBarriers:
         """New clusters start in these warps."""
         self._arrivals[warps] = self._waits[warps] = 0
         for cluster in clusters:
-            self.barriers[cluster] = ClusterBarrier()
+            self.phases[cluster] = 0
 
     def arrive(self, group: Group, statement: Statement, *, relaxed: bool) -> None:
         """Threads arrive at their cluster's barrier and do not wait. Arriving twice in a phase is a finding."""
@@ -216,16 +217,14 @@ class ClusterBarriers:
         machine.effects += 1
         for position, warp in enumerate(group.indices):
             warp = int(warp)
-            barrier = self.barriers[self._clusters.of(int(machine.cta_slot[warp]))]
+            phase = self.phases[self._clusters.of(int(machine.cta_slot[warp]))]
             lanes = active[position]
             unwaited = (self._arrivals[warp] > self._waits[warp])[lanes].any()
             self._arrivals[warp, lanes] += 1
-            early = (self._arrivals[warp] > barrier.phase + 1).any()
+            early = (self._arrivals[warp] > phase + 1).any()
             if early:
                 report_unwaited_arrival(machine.findings, warp, statement)
-            machine.events.cluster_arrives(
-                warp, lanes, barrier.phase, statement, relaxed=relaxed, unwaited=bool(unwaited)
-            )
+            machine.events.cluster_arrives(warp, lanes, phase, statement, relaxed=relaxed, unwaited=bool(unwaited))
         for cluster in np.unique(machine.cta_slot[group.indices] // self._clusters.size):
             self.check(int(cluster))
 
@@ -236,8 +235,8 @@ class ClusterBarriers:
             return
         for position, warp in enumerate(group.indices):
             warp, lanes = int(warp), active[position]
-            barrier = self.barriers[self._clusters.of(int(machine.cta_slot[warp]))]
-            if (self._arrivals[warp, lanes] <= barrier.phase).all():
+            phase = self.phases[self._clusters.of(int(machine.cta_slot[warp]))]
+            if (self._arrivals[warp, lanes] <= phase).all():
                 machine.events.cluster_leaves(warp, lanes)
 
     def passing(self, group: Group, statement: Statement) -> NDArray[np.bool_]:
@@ -246,7 +245,7 @@ class ClusterBarriers:
         passing = np.ones((group.size, 32), np.bool_)
         for position, warp in enumerate(group.indices):
             warp, lanes = int(warp), active[position]
-            barrier = self.barriers[self._clusters.of(int(machine.cta_slot[warp]))]
+            phase = self.phases[self._clusters.of(int(machine.cta_slot[warp]))]
             if (self._waits[warp] >= self._arrivals[warp])[lanes].any():
                 wait = machine.findings.access("waiter", statement, warp)
                 machine.findings.report(
@@ -258,21 +257,20 @@ class ClusterBarriers:
                     accesses=(wait,),
                     cause=frozenset([causes.CLUSTER_BARRIER]),
                 )
-            done = self._arrivals[warp] <= barrier.phase
+            done = self._arrivals[warp] <= phase
             passing[position] = done
             self._waits[warp, lanes & done] = self._arrivals[warp, lanes & done]
             if (lanes & done).any():
-                phase = int(self._arrivals[warp, lanes & done].max()) - 1
-                machine.events.cluster_waits(warp, lanes & done, phase, statement)
+                last = int(self._arrivals[warp, lanes & done].max()) - 1
+                machine.events.cluster_waits(warp, lanes & done, last, statement)
         return passing
 
     def check(self, cluster: int) -> None:
         """Complete the phase if every thread of the cluster has arrived or exited."""
-        barrier = self.barriers[cluster]
         arrived, expected = self.count(cluster)
         if not arrived or arrived < expected:
             return
-        barrier.phase += 1
+        self.phases[cluster] += 1
         self._machine.events.cluster_phase_ends(cluster)
         self._warps.wake(("cluster", cluster))
 
@@ -280,5 +278,5 @@ class ClusterBarriers:
         """Threads that have arrived in this phase, and those that have not exited."""
         warps = slice(cluster * self._clusters.warps, (cluster + 1) * self._clusters.warps)
         present = self._machine.present[warps]
-        here = (self._arrivals[warps] > self.barriers[cluster].phase) & present
+        here = (self._arrivals[warps] > self.phases[cluster]) & present
         return int(here.sum()), int(present.sum())

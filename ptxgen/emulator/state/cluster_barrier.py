@@ -1,4 +1,4 @@
-"""The barrier of a cluster. PTX ISA 9.7.13.3."""
+"""Findings of the barrier of a cluster. PTX ISA 9.7.13.3."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.syntax import Statement
-
-
-class ClusterBarrier:
-    """A cluster's barrier: how many phases have completed."""
-
-    def __init__(self) -> None:
-        self.phase = 0
 
 
 def report_unwaited_arrival(findings: Findings, warp: int, statement: Statement) -> None:

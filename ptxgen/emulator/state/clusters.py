@@ -54,9 +54,12 @@ class Clusters:
         """%ctaid of the CTAs of clusters of the grid, [CTAs, 3], those of a cluster by rank (x runs fastest)."""
         x, y, _ = self.grid_clusters
         number = np.array(numbers, np.int64)
-        first = np.stack([number % x, number // x % y, number // (x * y)], axis=-1) * self.dims
+        first = np.empty((len(number), 3), np.int64)
+        first[:, 0], first[:, 1], first[:, 2] = number % x, number // x % y, number // (x * y)
+        if self.size == 1:
+            return first
         inside = np.array([self.place(rank) for rank in range(self.size)])
-        return (first[:, None] + inside).reshape(-1, 3)
+        return (first[:, None] * self.dims + inside).reshape(-1, 3)
 
     def place(self, rank: int) -> Dims:
         """%cluster_ctaid of a rank."""

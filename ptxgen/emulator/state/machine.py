@@ -24,6 +24,7 @@ from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, Tens
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.memory.strong_loads import StrongLoads
+from ptxgen.emulator.native.library import pointer_to
 from ptxgen.emulator.observer import Events, Observer
 from ptxgen.emulator.state.bulk_groups import BulkGroups
 from ptxgen.emulator.state.clusters import RANK_SHIFT, Clusters
@@ -159,9 +160,11 @@ class Machine:
     def _allocate(self, registers: Sequence[Register]) -> list[tuple[NDArray[np.uint8], int]]:
         """Make the program's registers: those of a width are one array. Its bytes, and what each is at first."""
         numbers: dict[int, list[int]] = {}
-        for number, register in enumerate(registers):
+        for number, register in enumerate(registers, self._pooled.start):
             numbers.setdefault(register.bits, []).append(number)
-        first, pools = len(self.registers), list[tuple[NDArray[np.uint8], int]]()
+        pools: list[tuple[NDArray[np.uint8], int]] = []
+        #: By pool, the numbers of its registers.
+        self._numbers = list(numbers.values())
         self.registers += [self.carry] * len(registers)
         for bits, chosen in numbers.items():
             shape = (len(chosen), self.warps, 32, 2) if bits == 128 else (len(chosen), self.warps, 32)
@@ -170,7 +173,7 @@ class Machine:
             pools.append((bytes, 0 if bits == 1 else POISON_BYTE))
             bytes[:] = pools[-1][1]
             for place, number in enumerate(chosen):
-                self.registers[first + number] = pool[place]
+                self.registers[number] = pool[place]
         if self.perturbation is not None:
             self._perturb(slice(None))
         return pools
@@ -185,8 +188,12 @@ class Machine:
     @cached_property
     def register_addresses(self) -> int:
         """The address of an array of the addresses of all registers so far, for machine code."""
-        self._addresses = np.array([each.__array_interface__["data"][0] for each in self.registers], np.uint64)
-        return self._addresses.__array_interface__["data"][0]
+        found = self._addresses = np.zeros(len(self.registers), np.uint64)
+        for numbers, (pool, _) in zip(self._numbers, self._pools, strict=True):
+            found[numbers] = pointer_to(pool) + np.arange(len(pool)) * pool[0].nbytes
+        for number in (*range(self._pooled.start), *range(self._pooled.stop, len(self.registers))):
+            found[number] = pointer_to(self.registers[number])
+        return pointer_to(found)
 
     def add_register(self, register: NDArray[Any]) -> None:
         """Another register of the program, (warps, 32) or more, uninitialized."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -109,9 +111,7 @@ class SpecialRegisters(dict[str, Read]):
         if axis == 3:
             return _constant(0, np.uint64)
         if vector == "%tid":
-            x, y, z = shape.block
-            thread = (np.arange(len(clusters.cta_slot)) % clusters.warps_per_cta)[:, None] * 32 + np.arange(32)
-            tid = (thread % x, thread // x % y, thread // (x * y) % z)[axis].astype(np.uint32)
+            tid = _thread(shape.block, clusters.warps_per_cta, len(clusters.cta_slot), axis)
             return lambda g: tid[g.warps]
         if vector == "%ctaid":
             return lambda g: cta[g.warps, axis : axis + 1]
@@ -140,6 +140,15 @@ class SpecialRegisters(dict[str, Read]):
         else:  # %cluster_ctarank
             value = clusters.cta_rank
         return value.astype(np.uint32)[:, None]
+
+
+@lru_cache(maxsize=16)
+def _thread(block: tuple[int, int, int], per_cta: int, warps: int, axis: int) -> NDArray[np.uint32]:
+    """An element of %tid in warps of CTAs of `per_cta` warps: (warps, 32), read-only."""
+    thread = np.arange(32 * per_cta) // prod(block[:axis]) % block[axis]
+    made = np.tile(thread.astype(np.uint32).reshape(-1, 32), (warps // per_cta, 1))
+    made.flags.writeable = False
+    return made
 
 
 def _lane(which: str) -> NDArray[np.uint32]:

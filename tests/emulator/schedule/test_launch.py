@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -357,6 +358,46 @@ def test_later_launches_analyze_and_translate_nothing(monkeypatch: pytest.Monkey
     array.write(np.zeros(32, np.uint32))
     again = emulator.launch(kernel, 1, 32, [array])
     assert (codes(again), again.instructions) == (codes(reports[0]), reports[0].instructions)
+
+
+def test_later_launches_make_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python calls of a launch with shared memory and a barrier, and of each further CTA: its time follows them."""
+    monkeypatch.setenv("PTXGEN_NATIVE", "0")
+    kernel = Kernel.from_ptx(
+        module(
+            """.reg .b32 %t, %c, %here, %there; .reg .b64 %out; .shared .align 4 .b32 tile[256];
+            mov.u32 %t, %tid.x;
+            mov.u32 %c, %ctaid.x;
+            shl.b32 %here, %t, 2;
+            mov.u32 %there, tile;
+            add.u32 %here, %here, %there;
+            st.shared.u32 [%here], %t;
+            bar.sync 0;
+            xor.b32 %there, %here, 4;
+            ld.shared.u32 %there, [%there];
+            mad.lo.u32 %c, %c, 256, %t;
+            ld.param.u64 %out, [out];
+            mad.wide.u32 %out, %c, 4, %out;
+            st.global.u32 [%out], %there;
+            ret;""",
+            ".param .u64 out",
+        )
+    )
+    counts: list[int] = []
+    for ctas in (1, 41):
+        device = Emulator("sm_100a")
+        out = [device.empty((ctas, 256), np.uint32)]
+        device.launch(kernel, ctas, 256, out)
+        events: list[str] = []
+        sys.setprofile(lambda frame, event, arg, events=events: events.append(event))
+        try:
+            report = device.launch(kernel, ctas, 256, out)
+        finally:
+            sys.setprofile(None)
+        assert report.status == "ok", report.summary()
+        counts.append(events.count("call"))
+    assert counts[0] < 1200
+    assert (counts[1] - counts[0]) / 40 < 12
 
 
 def test_checks_keep_tables_of_arrays_only() -> None:

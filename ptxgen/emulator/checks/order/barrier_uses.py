@@ -53,7 +53,9 @@ class BarrierUses(Observer):
     def ctas_synchronize(
         self, slots: NDArray[np.int64], name: int, statement: Instruction, *, threads: int | None
     ) -> None:
-        whole = threads is None and _is_aligned(statement)
+        rows = -1, 32 * self._happens_before.warps
+        exited = (self._live.reshape(rows)[slots] != self._present.reshape(rows)[slots]).any()
+        whole = bool(exited) and threads is None and _is_aligned(statement)
         for slot in slots.tolist() if self._before or whole else ():
             first = slot * self._happens_before.warps
             if before := self._before.pop((slot, name), None):

@@ -524,6 +524,17 @@ class HappensBefore(Observer):
         warps = (slots * self.warps)[:, None] + np.arange(self.warps)
         listed = warps.reshape(-1).tolist()
         self._intervals_end(listed)
+        if not self.observed.keys().isdisjoint(listed):  # else they have only the clocks of their own cluster
+            self._join_rest(warps, listed)
+        own = warps % self.members
+        now = self.clocks[warps, own] + 1
+        self.clocks[warps] = np.maximum.reduce(self.clocks[warps], axis=1, keepdims=True)
+        self.clocks[warps, own] = now
+        self.scopes.together(warps)
+        self._lanes_converge(warps.reshape(-1), now.reshape(-1), released=True)
+
+    def _join_rest(self, warps: NDArray[np.int64], listed: Sequence[int]) -> None:
+        """The warps of each CTA (CTAs, warps), `listed` together, acquire what the others have besides clocks."""
         every = [self.observed[warp] for warp in listed]
         alike = not any(map(_OPERATIONS, every)) and all(map(every[0].is_like, every))
         for cta in warps.tolist() if not alike or (self.sequences and every[0].unacquired) else ():
@@ -539,12 +550,6 @@ class HappensBefore(Observer):
                 for observed in given:
                     if len(observed.operations) < len(together):
                         observed.operations |= together
-        own = warps % self.members
-        now = self.clocks[warps, own] + 1
-        self.clocks[warps] = np.maximum.reduce(self.clocks[warps], axis=1, keepdims=True)
-        self.clocks[warps, own] = now
-        self.scopes.together(warps)
-        self._lanes_converge(warps.reshape(-1), now.reshape(-1), released=True)
 
     def fence_proxy(self, warp: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
         """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that happen

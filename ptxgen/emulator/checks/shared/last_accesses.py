@@ -44,8 +44,9 @@ class ThreadAccesses:
 
     def __init__(self, slots: int, size: int, warps: int, granules: int) -> None:
         self._size, self._warps, self._granules = size, warps, granules
+        #: The accesses to each slot's memory, made when they are first asked for.
         self._tables: list[_Table | None] = [None] * slots
-        #: Slots that have a table.
+        #: Slots whose memory was accessed.
         self._used = np.zeros(slots, np.bool_)
         #: The accesses of the CTAs' own warps; only what is touched takes memory.
         shape = (slots, warps, granules)
@@ -60,20 +61,21 @@ class ThreadAccesses:
 
     def table(self, slot: int) -> _Table | None:
         """The accesses to a slot's memory, None if there was none yet."""
-        return self._tables[slot]
+        table = self._tables[slot]
+        if table is None and self._used[slot]:
+            own = slot % self._size * self._warps
+            latest = self.latest[slot, own : own + self._warps]
+            table = self._tables[slot] = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], latest)
+        return table
 
     def apart(self, slots: NDArray[np.int64]) -> bool:
         """Whether some of these slots have a table of their own."""
         return self._any_apart and bool(self._apart[slots].any())
 
     def _reach(self, slot: int, warp: int) -> _Table:
-        table = self._tables[slot]
-        own = slot % self._size * self._warps
-        if table is None:
-            latest = self.latest[slot, own : own + self._warps]
-            table = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], latest)
-            self._tables[slot] = table
-            self._used[slot] = True
+        self._used[slot] = True
+        table, own = self.table(slot), slot % self._size * self._warps
+        assert table is not None
         if not table.first <= warp < table.first + len(table.latest):
             whole = _Table.empty(self.latest[slot], self._granules)
             self._apart[slot] = self._any_apart = True
@@ -97,9 +99,7 @@ class ThreadAccesses:
         `clocks`.
         """
         warps, slots = touched.warps, touched.slots
-        if np.count_nonzero(self._used[slots]) < len(slots):
-            for slot in distinct(slots).tolist():
-                self._reach(slot, slot % self._size * self._warps)
+        self._used[slots] = True
         library = chosen()
         if library is not None:
             touched.keep(library, self.packed, np.ascontiguousarray(clocks), line)
@@ -120,7 +120,7 @@ class ThreadAccesses:
         """(other warp, line, interval, offset) of accesses to the same bytes that are unordered with `warp`, which has
         these clocks.
         """
-        table = self._tables[slot]
+        table = self.table(slot)
         if table is None:
             return
         clocks, at = table.of(observed), warp - table.first
@@ -138,7 +138,7 @@ class ThreadAccesses:
         self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: NDArray[np.int64]
     ) -> Iterator[tuple[int, int, NDArray[np.int64], Masks]]:
         """(other warp, line, granules, bytes of them) of all accesses that `unordered` finds."""
-        table = self._tables[slot]
+        table = self.table(slot)
         if table is None:
             return
         clocks, bytes = table.of(observed), np.broadcast_to(masks, granules.shape)
@@ -152,7 +152,7 @@ class ThreadAccesses:
 
     def pending(self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks) -> tuple[int, int] | None:
         """(line, offset) of a cp.async of this warp to some of these bytes, for which it has not waited."""
-        table = self._tables[slot]
+        table = self.table(slot)
         at = warp - table.first if table is not None else 0
         if table is None or not 0 <= at < len(table.latest) or table.latest[at] != PENDING:
             return None
@@ -181,7 +181,7 @@ class ThreadAccesses:
 
         `offset`: the first byte of it that is among `masks`.
         """
-        table = self._tables[slot]
+        table = self.table(slot)
         assert table is not None
         for at in np.flatnonzero(chosen.any(axis=1)):
             last = np.where(chosen[at], table.clock[at, granules], -1).argmax()
@@ -191,24 +191,24 @@ class ThreadAccesses:
 
     def last_line(self, slot: int, warp: int, granule: int) -> int:
         """The line of the last access of `warp` of the machine to a granule, 0 if there was none."""
-        table = self._tables[slot]
+        table = self.table(slot)
         at = warp % (self._size * self._warps) - table.first if table is not None else -1
         return int(table.line[at, granule]) if table is not None and 0 <= at < len(table.latest) else 0
 
     def is_pending(self, slot: int, warp: int, granule: int) -> bool:
         """Whether `warp` of the machine has not waited for its cp.async to a granule."""
-        table = self._tables[slot]
+        table = self.table(slot)
         at = warp % (self._size * self._warps) - table.first if table is not None else -1
         return table is not None and 0 <= at < len(table.latest) and int(table.clock[at, granule]) == PENDING
 
     def forget(self, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16) -> None:
         """These bytes were overwritten by something that conflicts with whatever comes."""
-        table = self._tables[slot]
+        table = self.table(slot)
         if table is not None:
             table.mask[:, granules] &= ~masks
 
     def clear(self, slot: int) -> None:
-        if self._tables[slot] is not None:
+        if self._used[slot]:
             self._tables[slot] = None
             self._used[slot] = False
             self._apart[slot] = False

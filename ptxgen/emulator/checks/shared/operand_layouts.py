@@ -124,7 +124,7 @@ class OperandLayouts(Observer):
         return found
 
     def ctas_end(self, slots: Sequence[int]) -> None:
-        for slot in slots:
+        for slot in slots if self._layouts else ():  # else no copy has a layout
             self._finish_all(slot)
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
@@ -133,8 +133,7 @@ class OperandLayouts(Observer):
 
     def launch_ends(self, status: Status) -> None:
         if status in ("ok", "findings"):
-            for slot in range(len(self._copies)):
-                self._finish_all(slot)
+            self.ctas_end(range(len(self._copies)))
 
     def _finish_all(self, slot: int) -> None:
         for copy in self._copies[slot].values():

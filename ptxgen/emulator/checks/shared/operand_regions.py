@@ -41,12 +41,11 @@ class OperandRegions(Observer):
         self._parts, self._findings = list(parts), findings
         #: First and last bytes of operands that lie in one part.
         self._right: set[tuple[int, int]] = set()
+        self._program: Program | None = None
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
-        if not self._parts:
-            return
-        passed = _passed(program)  # type: ignore[arg-type]
-        self._parts = [each for each in self._parts if passed.get(each.start, 0) < each.size]
+        if self._parts:
+            self._program = program  # type: ignore[assignment]
 
     def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
         if len(granules) and self._parts:
@@ -67,6 +66,9 @@ class OperandRegions(Observer):
         first, last = int(granules.min()) * GRANULE, int(granules.max()) * GRANULE + GRANULE - 1
         if (first, last) in self._right:
             return
+        if self._program is not None:  # the first operand: only now does the text matter
+            passed, self._program = _passed(self._program), None
+            self._parts = [each for each in self._parts if passed.get(each.start, 0) < each.size]
         begins = [each for each in self._parts if each.start <= first < each.start + each.size]
         if not begins or any(last < each.start + each.size for each in begins):
             self._right.add((first, last))
@@ -84,10 +86,17 @@ class OperandRegions(Observer):
         )
 
 
-def _passed(program: Program) -> dict[int, int]:
+class _Passed(dict[int, int]):
+    """What `_passed` finds in a program, which keeps it for later launches."""
+
+
+def _passed(program: Program) -> _Passed:
     """The largest number that the program adds to the address of each shared variable, by its start."""
+    known = program.found.get(_Passed)
+    if isinstance(known, _Passed):
+        return known
     bases: dict[int, tuple[int, int]] = {}
-    found: dict[int, int] = {}
+    found = program.found[_Passed] = _Passed()
     for operation in (each for block in program.blocks for each in block.operations):
         for operand in operation.statement.operands:
             if isinstance(operand, Address) and isinstance(operand.base, Name):

@@ -8,6 +8,7 @@ last, that other warps' stores are unordered with what it does next.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -50,14 +51,21 @@ class StrongStores:
     """Which two warps, numbered in their cluster, last stored to each byte, in which of their intervals and lines."""
 
     def __init__(self, slots: int, members: int, bytes: int) -> None:
-        shape = (slots, -(-bytes // GRANULE) * GRANULE)
-        self._bytes = shape[1]
-        #: The last store to each byte, and the last before it by another warp.
-        self._last, self._before = _Stores.none(shape), _Stores.none(shape)
+        self._bytes = -(-bytes // GRANULE) * GRANULE
         #: The last interval of each warp with a strong store to a slot's memory: most questions end here.
         self.latest = np.zeros((slots, members), np.int64)
         #: Slots with strong stores, and True once any slot had one.
         self._used, self.any_used = np.zeros(slots, np.bool_), False
+
+    @cached_property
+    def _last(self) -> _Stores:
+        """The last store to each byte."""
+        return _Stores.none((len(self.latest), self._bytes))
+
+    @cached_property
+    def _before(self) -> _Stores:
+        """The last before it by another warp."""
+        return _Stores.none((len(self.latest), self._bytes))
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""

@@ -35,13 +35,18 @@ class _Read(NamedTuple):
         )
 
 
+def _no_cells() -> NDArray[np.uint8]:
+    """What a CTA's cells hold at first."""
+    return np.full((LANES // BAND, COLUMNS), _ANY, np.uint8)
+
+
 class OperandCells(Observer):
     """Reports K that is multiplied twice for one accumulator, and 16-bit elements packed for another reader."""
 
     def __init__(self, cta_slot: NDArray[np.int64], findings: Findings) -> None:
         self._cta_slot, self._findings = cta_slot, findings
         #: By slot of a CTA, what its cells hold, by band and column.
-        self._cells = defaultdict[int, NDArray[np.uint8]](lambda: np.full((LANES // BAND, COLUMNS), _ANY, np.uint8))
+        self._cells: defaultdict[int, NDArray[np.uint8]] = defaultdict(_no_cells)
         #: The work that wrote halves or words, by slot and first column; and the number of the MMA whose A comes next.
         self._writers: dict[tuple[int, int], AsyncWork] = {}
         #: A of the MMAs of the present accumulation, by CTA slot and accumulator.
