@@ -17,6 +17,7 @@ from typing import Literal
 from ptxgen.sass.classes import counts, mmas
 from ptxgen.sass.flow import ENTRY, Flow, Loop
 from ptxgen.sass.listing import Instruction
+from ptxgen.sass.source_lines import Correspondence, short
 
 Role = Literal["", "spin", "election"]
 #: How many passes of an inner loop a pass of the loop around it is taken to make.
@@ -25,6 +26,8 @@ _PASSES = 8
 _POLLING = 24
 #: What two loops need in common to be taken for the same: from 0 (nothing) to 3.
 _ALIKE = 0.5
+#: What the same place in the order of as many loops adds, where loops are alike enough.
+_IN_ORDER = 0.3
 _EFFECT = re.compile(r"ST[GSL]?$|STAS|STSM|STTM|RED|UTMA|UBLK|UTC(?!ATOMSWS)|LDGSTS|LDTM|\w*MMA$|SUST|SHFL|BAR$")
 _MEMORY = re.compile(r"LD[GS]?$|LDS|ATOM|SYNCS$")
 _PAUSE = re.compile(r"NANOSLEEP$")
@@ -59,11 +62,6 @@ class LoopSummary:
         if self.source:
             return short(self.source)
         return f"PTX line {self.ptx_line}" if self.ptx_line is not None else f"{self.address:#x}"
-
-
-def short(source: str) -> str:
-    """`/home/me/pipe.cu:60` as `pipe.cu:60`."""
-    return source.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def address(flow: Flow, loop: Loop) -> int:
@@ -146,7 +144,8 @@ class LoopPair:
 
     a: LoopSummary | None
     b: LoopSummary | None
-    #: Source lines whose instructions differ in number or stalls: (line, instructions a, b, stall sum a, b).
+    #: Source lines whose instructions differ in number or stalls: (line, instructions a, b, stall sum a, b). The line
+    #: is `old.cu:60 -> new.cu:62` where its file or number differs between the sides.
     lines: tuple[tuple[str, int, int, int, int], ...] = ()
 
     @property
@@ -155,7 +154,7 @@ class LoopPair:
         if self.a is None or self.b is None:
             loop = self.a or self.b
             return loop.place if loop is not None else ""
-        return self.a.place if self.a.place == self.b.place else f"{self.a.place} -> {self.b.place}"
+        return _place(self.a.place, self.b.place)
 
     @property
     def same(self) -> bool:
@@ -217,14 +216,20 @@ def matched(a: Flow, b: Flow, pairs: Mapping[int, int]) -> tuple[LoopPair, ...]:
     """
     ones, others = _working(a), _working(b)
     found: dict[int, int] = {}
+    sources = {i: (a.function.instructions[i].source, b.function.instructions[j].source) for i, j in pairs.items()}
+    lines = Correspondence(sources.values())
+
+    def likeness(i: int, j: int) -> float:
+        return _likeness(ones[i], others[j], pairs, lines)
 
     def match(left: Sequence[int], right: Sequence[int], least: float) -> None:
+        ordered = set(zip(left, right, strict=True)) if len(left) == len(right) else set[tuple[int, int]]()
         scores = sorted(
-            ((_likeness(ones[i], others[j], pairs), i, j) for i in left for j in right),
-            key=lambda each: (-each[0], each[1], each[2]),
+            ((likeness(i, j), _IN_ORDER * ((i, j) in ordered), i, j) for i in left for j in right),
+            key=lambda each: (-each[0] - each[1], each[2], each[3]),
         )
         taken: set[int] = set()
-        for score, i, j in scores:
+        for score, _, i, j in scores:
             if score >= least and i not in found and j not in taken:
                 found[i] = j
                 taken.add(j)
@@ -239,13 +244,16 @@ def matched(a: Flow, b: Flow, pairs: Mapping[int, int]) -> tuple[LoopPair, ...]:
     )
     rest = [i for i in ones if i not in found], [j for j in others if j not in set(found.values())]
     for score, i, j in sorted(
-        ((_likeness(ones[i], others[j], pairs), i, j) for i in rest[0] for j in rest[1]),
+        ((likeness(i, j), i, j) for i in rest[0] for j in rest[1]),
         key=lambda each: (-each[0], each[1], each[2]),
     ):
         if score >= _ALIKE and i not in found and j not in found.values():
             found[i] = j
-    made = [_pair(ones[i], others[found[i]] if i in found else None) for i in ones]
-    made += [_pair(None, others[j]) for j in others if j not in set(found.values())]
+    made = [
+        _pair(ones[i], others[found[i]], lines, sources) if i in found else LoopPair(ones[i].figures, None)
+        for i in ones
+    ]
+    made += [LoopPair(None, others[j].figures) for j in others if j not in set(found.values())]
     return tuple(made)
 
 
@@ -276,7 +284,7 @@ def _working(flow: Flow) -> dict[int, _Working]:
     }
 
 
-def _likeness(one: _Working, other: _Working, pairs: Mapping[int, int]) -> float:
+def _likeness(one: _Working, other: _Working, pairs: Mapping[int, int], lines: Correspondence) -> float:
     """How much two loops are alike, from 0 to 3: aligned instructions, mix of opcodes, and the same source line."""
     indices = {each.index for each in other.body}
     shared = sum(pairs.get(each.index, ENTRY) in indices for each in one.body)
@@ -284,21 +292,24 @@ def _likeness(one: _Working, other: _Working, pairs: Mapping[int, int]) -> float
     left, right = one.figures.classes, other.figures.classes
     product = sum(count * right.get(name, 0) for name, count in left.items())
     lengths = math.sqrt(sum(x * x for x in left.values()) * sum(x * x for x in right.values()))
-    named = bool(one.figures.source) and short(one.figures.source) == short(other.figures.source)
+    named = bool(one.figures.source) and lines.partner(one.figures.source) == short(other.figures.source)
     return aligned + 0.9 * (product / lengths if lengths else 0.0) + named
 
 
-def _pair(one: _Working | None, other: _Working | None) -> LoopPair:
-    if one is None or other is None:
-        return LoopPair(one.figures if one else None, other.figures if other else None)
+def _pair(one: _Working, other: _Working, lines: Correspondence, sources: Mapping[int, tuple[str, str]]) -> LoopPair:
     left, right = _by_line(one.body), _by_line(other.body)
+    votes = [sources[each.index] for each in one.body if each.index in sources]
     rows = [
-        (line, *left.get(line, (0, 0)), *right.get(line, (0, 0)))
-        for line in dict.fromkeys((*left, *right))
-        if left.get(line) != right.get(line)
+        (_place(short(line), short(its)), a, b, x, y)
+        for line, its, (a, x), (b, y) in lines.rows(left, right, votes)
+        if (a, x) != (b, y)
     ]
-    lines = tuple((line, a, b, x, y) for line, a, x, b, y in rows)
-    return LoopPair(one.figures, other.figures, tuple(sorted(lines, key=lambda row: -abs(row[4] - row[3]))))
+    return LoopPair(one.figures, other.figures, tuple(sorted(rows, key=lambda row: -abs(row[4] - row[3]))))
+
+
+def _place(one: str, other: str) -> str:
+    """A place of both sides, or of the one that has it."""
+    return one or other if not one or not other or one == other else f"{one} -> {other}"
 
 
 def _by_line(body: Sequence[Instruction]) -> dict[str, tuple[int, int]]:
@@ -306,8 +317,8 @@ def _by_line(body: Sequence[Instruction]) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for each in body:
         if each.source and each.opcode != "NOP":
-            count, cycles = found.get(short(each.source), (0, 0))
-            found[short(each.source)] = count + 1, cycles + stall(each)
+            count, cycles = found.get(each.source, (0, 0))
+            found[each.source] = count + 1, cycles + stall(each)
     return found
 
 
