@@ -78,6 +78,11 @@ class AnalyzedModule:
 
         return Analysis(self.module)
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether its diagnostics are known."""
+        return "diagnostics" in vars(self)
+
     @cached_property
     def diagnostics(self) -> list[Diagnostic]:
         """What `ptxgen.check` says of it, for its own target."""

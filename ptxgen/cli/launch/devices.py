@@ -33,8 +33,6 @@ def open_device(
     Raises GpuNotFoundError, and InputError for a GPU that cannot run the target.
     """
     if device == "emulator":
-        from ptxgen.emulator import Emulator
-
         if explore is not None:
             from ptxgen.emulator.exploring import ExploringEmulator
 
@@ -47,7 +45,9 @@ def open_device(
                 timeout=timeout,
                 accept=accept,
             )
-        return Emulator(
+        from ptxgen.cli.launch.keeping import KeepingEmulator
+
+        return KeepingEmulator(
             target=target,
             schedule=schedule,
             seed=seed,

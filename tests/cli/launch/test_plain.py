@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from collections import OrderedDict
 from pathlib import Path
 
 import ml_dtypes
@@ -69,6 +70,24 @@ def test_ptx_with_generated_arrays(cli: Cli, rowsum: Path, tmp_path: Path) -> No
     assert outcome.out.splitlines()[-1] == "✓ clean"
     assert "x: f32 37x100, 0 to 3699, mean 1849.5, unchanged" in outcome.out
     assert f"y: f32 37, 4950 to 364950, mean 184950; written to {y}" in outcome.out
+
+
+def test_the_next_run_checks_and_recognizes_nothing(
+    cli: Cli, rowsum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PTXGEN_CACHE", str(tmp_path / "cache"))
+
+    def anew(*_: object, **__: object) -> object:
+        raise AssertionError("found anew")
+
+    words = ["--arg", "x=ones:f32:3x5", "--arg", "y=zeros:f32:3", "--arg", "rows=3", "--arg", "columns=5"]
+    for _ in range(2):
+        monkeypatch.setattr("ptxgen.device.kernel._RECENT", OrderedDict())  # as in another process
+        outcome = cli("run", rowsum, *words)
+        assert (outcome.code, outcome.err) == (0, "")
+        monkeypatch.setattr("ptxgen.instr.model.check.check", anew)
+        monkeypatch.setattr("ptxgen.instr.model.analyze.recognized", anew)
+        monkeypatch.setattr("ptxgen.instr.model.analyze._RECOGNIZED", {})
 
 
 def test_a_python_file_with_a_kernel(cli: Cli, rowsum: Path, tmp_path: Path) -> None:
