@@ -34,6 +34,8 @@ TYPES = frozenset(
 )
 SPACES = frozenset({".const", ".global", ".local", ".param", ".shared", ".sreg", ".tex"})
 VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+#: What begins a declaration of nothing, `.b32;`, which needs no state space.
+NAMELESS = TYPES | VECTORS.keys() | {".align"}
 LINKAGES = frozenset({".visible", ".extern", ".weak", ".common"})
 POINTER_SPACES = frozenset({".const", ".global", ".local", ".shared"})
 SECTION_TYPES = frozenset({".b8", ".b16", ".b32", ".b64"})
@@ -175,9 +177,10 @@ class DirectiveParser(OperandParser):
         attributes: list[str] = []
         while self.at(".attribute"):
             attributes += self._attributes()
-        if self.token not in SPACES:
+        declares = self.token in SPACES
+        if not declares and self.token not in NAMELESS:
             self.fail("a state space such as '.global'")
-        space = self.advance()[1:]
+        space = self.advance()[1:] if declares else ""
         bank = None
         if space == "const" and self.accept("["):
             bank = self._integer("a constant bank")
@@ -185,7 +188,7 @@ class DirectiveParser(OperandParser):
         align = self._aligns(attributes)
         vector, type_name = self._vector_type()
         declarators: list[Declarator] = []
-        if not self.at(";"):
+        if declares and not self.at(";"):
             declarators.append(self._declarator())
             while self.accept(","):
                 declarators.append(self._declarator())
@@ -319,7 +322,7 @@ class DirectiveParser(OperandParser):
         if self.accept(","):
             if not self.accept("function_name"):
                 self.fail("'function_name'")
-            label = self.advance() if self.kind == "dot" else self._label()
+            label = self._section_name() if self.kind == "dot" else self._label()
             if self.accept("+"):
                 label = f"{label}+{self._literal('an offset')}"
             self.expect(",")
@@ -377,9 +380,7 @@ class DirectiveParser(OperandParser):
     def section(self, trivia: str) -> Section:
         start = self.start
         self.advance()
-        if self.kind != "dot" or self.token in NO_SECTIONS or self.token.startswith("._"):
-            self.fail("a section name such as '.debug_info'")
-        name = self.advance()
+        name = self._section_name()
         self.expect("{")
         head = self._spelling(start)
         statements: list[Statement] = []
@@ -392,6 +393,11 @@ class DirectiveParser(OperandParser):
         node._head, node._closing = head, closing
         self.place(node, start)
         return node
+
+    def _section_name(self) -> str:
+        if self.kind != "dot" or self.token in NO_SECTIONS or self.token.startswith("._"):
+            self.fail("a section name such as '.debug_info'")
+        return self.advance()
 
     def _common_lines(self, statements: list[Statement]) -> None:
         """Read lines of the usual shape, plain values, in one match each."""
@@ -429,7 +435,7 @@ class DirectiveParser(OperandParser):
 
     def _literal(self, expected: str) -> str:
         """An integer that is not WARP_SZ, which sections do not have."""
-        if self.kind != "number":
+        if self.kind not in ("number", "bad"):
             self.fail(expected)
         return self.expect_integer(expected)
 

@@ -112,7 +112,10 @@ class Lexer:
         return self.advance()
 
     def expect_integer(self, expected: str) -> str:
-        """An unsigned integer literal or WARP_SZ, as text."""
+        """An unsigned integer literal or WARP_SZ, as text; a name may follow at once, as in `.align 8x`."""
+        if self.kind == "bad" and (match := _INTEGER_BEFORE_NAME.match(self.text, self.start)):
+            self.seek(match.end())
+            return match.group()
         if self.token != "WARP_SZ" and (self.kind != "number" or not is_integer(self.token)):
             self.fail(expected)
         return self.advance()
@@ -134,6 +137,8 @@ class Lexer:
 #: What the constant WARP_SZ stands for: threads.
 WARP_SIZE = 32
 _INTEGER_ONLY = re.compile(INTEGER, re.ASCII)
+
+_INTEGER_BEFORE_NAME = re.compile(rf"{INTEGER}(?=[A-Za-z_$%])", re.ASCII)
 
 
 def is_integer(number: str) -> bool:

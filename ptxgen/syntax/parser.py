@@ -8,7 +8,7 @@ from typing import cast
 from ptxgen.collection import paused_collection
 from ptxgen.files import looks_like_path
 from ptxgen.syntax.declarations import Directive, Function, Location, Module, ParameterList
-from ptxgen.syntax.directive_parser import LINKAGES, MODULE_STARTS, SPACES, DirectiveParser
+from ptxgen.syntax.directive_parser import LINKAGES, MODULE_STARTS, NAMELESS, SPACES, DirectiveParser
 from ptxgen.syntax.errors import PtxSyntaxError, quoted
 from ptxgen.syntax.lexer import COUNT, NAME, OPCODE, OPCODE_PATTERN, RESERVED, SPACED_MODIFIER, TRIVIA, TRIVIA_PATTERN
 from ptxgen.syntax.operand_parser import COMMON_OPERANDS
@@ -91,7 +91,7 @@ class _Parser(DirectiveParser):
         linkage = self.advance()[1:] if token in LINKAGES else None
         if linkage != "common" and (self.at(".entry") or self.at(".func")):
             return self._function(trivia, start, linkage)
-        if linkage is None and token not in SPACES and token != ".attribute":
+        if linkage is None and token not in SPACES and token not in NAMELESS and token != ".attribute":
             self.fail("a directive of the module, a variable or a function")
         return self.variable(trivia, start, linkage)
 
@@ -229,7 +229,7 @@ class _Parser(DirectiveParser):
                 if not (before and isinstance(before[-1], Label)):
                     self.fail(f"a label before '{name}'")
                 return self.prototype(trivia) if name == ".callprototype" else self.targets(trivia)
-        if self.token not in SPACES and self.token != ".attribute":
+        if self.token not in SPACES and self.token not in NAMELESS and self.token != ".attribute":
             self.fail("an instruction, a label, a declaration or '}'")
         return self.variable(trivia, self.start, None)
 

@@ -469,27 +469,27 @@ STRICTER = (
         r"elements of \w+ must be of type",
     ),
     Irreconcilable(
-        "Registers of another width or kind behind an integer constant, which ptxas takes for one of 64 bits and looks at "
-        "no further; they must agree with the type of the instruction (PTX ISA 9.4)",
+        "Registers of another width or kind beside an integer constant, at which alone ptxas looks; they must agree with "
+        "the type of the instruction (PTX ISA 9.4)",
         form=r"memory\.|move\.mov|multimem\.|atomic\.|surface\.|w?mma\.|matrix\.",
         line=r"\{[^}]*(?<![\w.%])-?\d",
         objection="elements of \\w+ must (be of type|have one width)|elements of c must be registers|untyped registers",
     ),
     Irreconcilable(
-        "The bits of an integer in a vector of floats, in first place or beside an untyped register; an integer constant "
-        "is none of .f32 or .f64 (PTX ISA 4.5.1, 9.4), and anywhere else ptxas refuses it too",
+        "The bits of an integer in a vector of floats, in first place or beside an untyped register; an integer is no "
+        ".f32 or .f64 (PTX ISA 4.5.1, 9.4), and elsewhere ptxas refuses it too",
         form=r"memory\.|multimem\.|atomic\.|w?mma\.",
         line=r"\{[^}]*(?<![\w.%])-?\d",
         objection=r"must be (a floating-point constant|floats, as in)",
     ),
     Irreconcilable(
-        "The low bits of a float constant in the C of integers, beside an untyped register; a float is no .s32 (PTX ISA 9.4)",
+        "The low bits of a float in a C of integers, beside an untyped register; a float is no .s32 (PTX ISA 9.4)",
         form=r"w?mma\.",
         line=r"\.s32 .*\{[^}]*(\d\.\d|0[fd][0-9A-F]{8})",
         objection="must be integers, not",
     ),
     Irreconcilable(
-        "The low bits of a constant in a vector of 8-bit, 16-bit or packed floats, of which PTX has no constants (PTX ISA 4.5.2)",
+        "The low bits of a constant in a vector of 8-bit, 16-bit or packed floats, which have no constants (PTX ISA 4.5.2)",
         form=r"multimem\.|atomic\.",
         line=r"\{[^}]*(?<![\w.%])-?\d",
         objection=r"must be a \.\w+ register( for \.\w+)?, not the constant",

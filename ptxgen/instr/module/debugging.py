@@ -49,12 +49,13 @@ class Debugging:
                 place = " ".join(map(str, statement.inlined_at))
                 yield Problem("location", f"inlined_at {place} must be the position of an earlier .loc")
             name = (statement.function_name or "").partition("+")[0]
-            if not name.startswith("."):
-                self.wanted.append((statement, name))
+            self.wanted.append((statement, name))
         self.places.add(statement.source)
 
     def section(self, statement: syntax.Section) -> Iterator[tuple[syntax.Statement, Problem]]:
         """What is wrong with the data of a section."""
+        if statement.name == ".debug_str":  # the only section that function_name may be (measured, ptxas 13.5)
+            self.labels.add(statement.name)
         for problem in self.context.lacks(".section", _SECTION):
             yield statement, problem
         for each in statement.statements:
@@ -92,7 +93,15 @@ class Debugging:
                 yield Problem("data-range", f"a .{each.type} is {low} to {high - 1}, not {text}")
 
     def unresolved(self) -> Iterator[tuple[syntax.Statement, Problem]]:
-        """Names of functions in `.loc` that no section has."""
+        """Names of functions in `.loc` that stand for no label or section."""
         for statement, name in self.wanted:
             if name not in self.labels:
-                yield statement, Problem("undeclared-name", f"the label {name} of function_name is in no section")
+                yield (
+                    statement,
+                    Problem(
+                        "undeclared-name",
+                        f"the label {name} of function_name is in no section"
+                        if name[0] != "."
+                        else f"function_name must be a label or .debug_str, not {name}",
+                    ),
+                )

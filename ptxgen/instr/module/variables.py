@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ptxgen import syntax
 from ptxgen.instr.model.scope import Scope
@@ -68,6 +69,17 @@ def variable_problems(
     """What is wrong with a variable, its initial value included."""
     what = _names(statement)
     space, type = statement.space, statement.type
+    # Of opaque types ptxas looks at scalars alone.
+    scalar = any(not each.dims for each in statement.declarators)
+    if not scalar:
+        context = replace(context, texture_mode="independent")
+    if not statement.declarators:  # ptxas asks for little where nothing is declared
+        if space == "sreg":
+            yield Problem("state-space", ".sreg is predefined; nothing can be declared in it")
+        yield from type_problems(type, statement.vector, statement.align, f"a declaration of .{type}", context)
+        if in_body and type in OPAQUE:
+            yield Problem("variable-type", f"a declaration of .{type} must be at module scope")
+        return
     yield from _space_problems(statement, what, context, in_body=in_body)
     if type in OPAQUE and (in_body or space != "global"):
         where = "at module scope" if in_body else "in .global"
@@ -109,8 +121,6 @@ def alignment_problems(what: str, align: int | None) -> Iterator[Problem]:
 
 def _space_problems(statement: syntax.Variable, what: str, context: Context, *, in_body: bool) -> Iterator[Problem]:
     space = statement.space
-    if not statement.declarators:  # ptxas asks for nothing where nothing is declared
-        return
     if space == "sreg":
         yield Problem("state-space", f".sreg is predefined; {what} cannot be declared")
     elif space == "tex":
@@ -129,7 +139,7 @@ def _linkage_problems(statement: syntax.Variable, what: str, context: Context) -
     if linkage == "common":
         if space != "global":
             yield Problem("linkage", f".common requires .global variables, but {what} is in .{space}")
-        elif statement.type in OPAQUE:
+        elif statement.type in OPAQUE and any(not each.dims for each in statement.declarators):
             yield Problem("linkage", f".common is not for {what} of type .{statement.type}")
     for attribute in statement.attributes:
         name = attribute.strip(".").partition("(")[0]
