@@ -8,7 +8,7 @@ them, and those of B row-major. Where a kernel computes Cᵀ = B·Aᵀ, A and B 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 from typing import Any, Literal
 
 import ml_dtypes
@@ -38,7 +38,7 @@ class BlockScales:
     128, else two, between which a multiple of `step` columns is the boundary.
 
     `swapped`: A has those of 128x128, one for the rows of a warpgroup, and those of B, 1x128, lie in the stage; each
-    thread reads those of its columns.
+    thread reads those of its columns. `batched`: the scales of a batch follow those of the one before.
     """
 
     rows: int
@@ -46,6 +46,7 @@ class BlockScales:
     #: Blocks of 64 rows of a warpgroup, multiplied one after the other.
     blocks: int = 1
     swapped: bool = False
+    batched: bool = False
 
     def __post_init__(self) -> None:
         if not self.swapped and self.columns - self.step > BLOCK:
@@ -58,6 +59,16 @@ class BlockScales:
     def by_tma(self) -> Literal["sfa", "sfb"]:
         """Which scales are 1x128, and in the stages."""
         return "sfb" if self.swapped else "sfa"
+
+    @property
+    def outer(self) -> list[str]:
+        """The registers of the coordinates of those scales beyond row and K block."""
+        return ["%r_batch"] * self.batched
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of their tensormap."""
+        return 2 + len(self.outer)
 
     @property
     def lines(self) -> int:
@@ -110,17 +121,20 @@ class BlockScales:
         """Which scale of B a column takes: 0, 1, or None where it depends on the tile."""
         return 0 if column < self.step else 1 if column >= BLOCK else None
 
-    def tensormap(self, address: Any, m: int, n: int, k: int) -> TiledMap:
+    def tensormap(self, address: Any, m: int, n: int, k: int, batches: int = 1) -> TiledMap:
         """The tensormap of the scales in stages: a box has those of the tile for one K block, zeros outside."""
         rows = n if self.swapped else m
         lines, line = shape_a(rows, k)
-        return TensorMap.tiled("f32", address, dims=(rows, lines), strides=(line * _BYTES,), box=(self.lines, 1))
+        dims, strides = (rows, lines), (line * _BYTES,)
+        if self.batched:
+            dims, strides = (*dims, batches), (*strides, lines * line * _BYTES)
+        return TensorMap.tiled("f32", address, dims=dims, strides=strides, box=(self.lines, *[1] * (self.rank - 1)))
 
-    def arguments(self, scales: tuple[Any, Any], m: int, n: int, k: int) -> list[Any]:
+    def arguments(self, scales: tuple[Any, Any], m: int, n: int, k: int, batches: int = 1) -> list[Any]:
         """Launch arguments, as `parameters`. Raises PlanError, with the layout, for arrays of another size or type."""
         for name, array, rows in zip(("sfa", "sfb"), scales, (m, n), strict=True):
-            _require(name, array, rows, k, by_row=name == self.by_tma)
-        made = self.tensormap(scales[1 if self.swapped else 0], m, n, k)
+            _require(name, array, rows, k, by_row=name == self.by_tma, batches=batches if self.batched else 0)
+        made = self.tensormap(scales[1 if self.swapped else 0], m, n, k, batches)
         return [scales[0], made] if self.swapped else [made, scales[1]]
 
 
@@ -134,24 +148,25 @@ def shape_b(n: int, k: int) -> tuple[int, int]:
     return -(-n // BLOCK), -(-k // BLOCK)
 
 
-def _require(name: str, array: Any, rows: int, k: int, *, by_row: bool) -> None:
-    """That a device array has the size and type of scales of 1x128 (`by_row`) or 128x128."""
+def _require(name: str, array: Any, rows: int, k: int, *, by_row: bool, batches: int) -> None:
+    """That a device array has the size and type of scales of 1x128 (`by_row`) or 128x128; `batches` 0: it has one."""
     if not isinstance(array, DeviceArray):
         return
-    expected = shape_a(rows, k) if by_row else shape_b(rows, k)
+    lines = shape_a(rows, k) if by_row else shape_b(rows, k)
+    expected = (batches, *lines) if batches else lines
     axis = "M" if name == "sfa" else "N"
     words = (
         f"[K blocks, {axis} rounded up to {_ALIGNED}], {axis} contiguous (m_major makes them)"
         if by_row
         else f"[blocks of {BLOCK} rows of {name[-1].upper()}, K blocks], row-major"
     )
-    what = f"{name} must be {expected[0]}×{expected[1]} f32, {words}"
+    what = f"{name} must be {'×'.join(map(str, expected))} f32, {'of each batch ' if batches else ''}{words}"
     if array.dtype not in (np.dtype(np.float32), np.dtype(np.uint8)):
         raise PlanError(f"{what}; the array has the type {array.dtype}")
-    size = expected[0] * expected[1] * _BYTES
+    size = prod(expected) * _BYTES
     flat = len(array.shape) == 1 or array.dtype.itemsize == 1
     if array.nbytes != size or not (flat or array.shape == expected):
-        transposed = by_row and array.shape == (rows, expected[0])
+        transposed = by_row and array.shape == (*expected[:-2], rows, lines[0])
         why = ", which is row-major: m_major transposes and pads them" if transposed else ""
         raise PlanError(f"{what}; the array has the shape {array.shape}{why}")
 

@@ -76,8 +76,8 @@ def require_groups(config: GemmConfig, roles: bool) -> None:
         raise PlanError(f"grouped={config.grouped} takes a kernel with roles{scaled}")
     needed: dict[str, object] = {"batched": masked, "split_k": 1}
     if masked:
-        needed |= {"consumers": "cooperative", "lag": 0, "scales": "none"}
-    elif config.scales != "none":
+        needed |= {"consumers": "cooperative", "lag": 0}
+    if config.scales != "none":
         needed["scales"] = "1d2d"
     others = [f"{name}={as_text(getattr(config, name))}" for name in needed if getattr(config, name) != needed[name]]
     others += ["scheduler=stream"] * (config.scheduler == "stream")
@@ -221,9 +221,9 @@ def _block_scales(config: GemmConfig, accumulator: RegisterAccumulator, k_tile: 
         raise PlanError(f"scales={config.scales} are for {BLOCK} of K: the K tile must have as many, not {k_tile}")
     swapped = config.scales == "2d1d"
     c_major = "m" if swapped else "n"
-    if config.batched or config.c_major != c_major:
-        raise PlanError(f"scales={config.scales} take batched=false and c_major={c_major}")
-    return BlockScales(config.m_tile, config.n_tile, accumulator.blocks, swapped)
+    if config.c_major != c_major:
+        raise PlanError(f"scales={config.scales} take c_major={c_major}")
+    return BlockScales(config.m_tile, config.n_tile, accumulator.blocks, swapped, config.batched)
 
 
 # From the accumulator to C, tile by tile.

@@ -198,7 +198,7 @@ class GemmProblem:
         made = {name: self.tensormap(name, 0) for name in self.tensormaps}
         scales = {each.name: each.tensormap(0, self.scale_rows(each), self.k) for each in self.plan.scales}
         if (block_scales := self.plan.block_scales) is not None:
-            scales[block_scales.by_tma] = block_scales.tensormap(0, self.m, self.n, self.k)
+            scales[block_scales.by_tma] = block_scales.tensormap(0, self.m, self.n, self.k, self.batches)
         return {**made, **scales}
 
     @cached_property
@@ -264,7 +264,8 @@ class GemmProblem:
                 if block_scales is None:
                     made += [self._scales(*each) for each in zip(self.plan.scales, scales, strict=True)]
                 else:
-                    made += block_scales.arguments((scales[0], scales[1]), self.m, self.scaled_columns, self.k)
+                    both = scales[0], scales[1]
+                    made += block_scales.arguments(both, self.m, self.scaled_columns, self.k, self.batches)
             if name == "c" and self.plan.epilogue.quantizes:
                 _require_scales("sfc", c_scales, self.m, self.n, self.plan.epilogue.scaled_type)
                 made.append(c_scales)

@@ -57,9 +57,44 @@ def test_right_to_the_bit_under_every_schedule(
 
 
 @pytest.mark.parametrize(
+    ("choices", "schedule"),
+    [
+        ({"n_tile": 160, "chunk": 32, "stages": 3}, "late"),
+        ({"n_tile": 96, "chunk": 32, "consumers": "pingpong", "m_tile": 64, "cluster_m": 1}, "random"),
+        ({"m_tile": 64, "n_tile": 64, "split_k": 2, **GRID}, "eager"),
+        ({"m_tile": 256, "warpgroups": 2, "n_tile": 64, "stages": 2}, "random"),
+    ],
+    ids=str,
+)
+def test_each_batch_has_scales_of_its_own(choices: dict[str, Any], schedule: Any) -> None:
+    plan = find(NAME).plan(**{**SCALED, **choices}, batched=True)
+    device = Emulator(plan.target, schedule, seed=1, multiprocessors=8)
+    result = GemmJob(plan, 130, 200, 272, seed=1, more={"batches": 3}).run(device)
+    assert result.ok, result.summary()
+    assert result.launch.findings == [], result.summary()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("mad.lo.u32 %r_sfb_group, %r_sfb_group, %r_sfb_last, %r_sfb_group;", "mov.b32 %r_sfb_group, 0;"),
+        ("%r_tile_row, %r_k_scale, %r_batch", "%r_tile_row, %r_k_scale, 0"),
+    ],
+)
+def test_scales_of_another_batch_are_found(old: str, new: str) -> None:
+    plan = find(NAME).plan(**{**SCALED, "n_tile": 64, "stages": 2}, batched=True)
+    text = plan.text.replace(old, new)
+    assert text != plan.text
+    result = GemmJob(plan, 130, 200, 144, more={"batches": 2}).run(Emulator(plan.target), text=text)
+    assert result.status == "wrong"
+
+
+@pytest.mark.parametrize(
     "choices",
     [
         *(choices for _, choices in CASES),
+        {"batched": True, "n_tile": 128, "stages": 4},
+        {"batched": True, "grouped": "masked", "n_tile": 128, "stages": 4},
         {"n_tile": 128, "cluster_m": 2, "stages": 5},
         {"n_tile": 160, "chunk": 32, "stages": 4, "consumers": "pingpong", "m_tile": 64},
         {"n_tile": 192, "stages": 4},
@@ -128,8 +163,7 @@ def test_scales_that_are_overwritten_before_they_are_read_are_found() -> None:
     [
         ({"dtype": "bf16"}, "scales=1d2d multiply promoted sums of e4m3 and e5m2 (promote=true), not those of bf16"),
         ({"promote": False}, "not those of e4m3 without promote"),
-        ({"batched": True}, "scales=1d2d take batched=false and c_major=n"),
-        ({"c_major": "m"}, "scales=1d2d take batched=false and c_major=n"),
+        ({"c_major": "m"}, "scales=1d2d take c_major=n"),
         ({"n_tile": 176, "chunk": 16}, "tiles of 176 columns reach into three blocks of 128 rows of B"),
         ({"scales": "1x32"}, "scales must be none, 1d2d or 2d1d, not 1x32"),
         (
@@ -166,6 +200,13 @@ def test_arguments_have_the_layout_that_the_kernel_reads() -> None:
     ):
         with pytest.raises(PlanError, match=re.escape(words)):
             problem.arguments(a, b, c, scales=given)
+    several = _plan(batched=True).problem(50, 200, 304, batches=2)
+    a, b, c = (device.empty(shape, "u8") for shape in ((2, 50, 304), (2, 200, 304), (2, 50, 400)))
+    made = several.arguments(a, b, c, scales=[device.empty(each, np.float32) for each in ((2, 3, 52), (2, 2, 3))])
+    assert made[2].dims == (50, 3, 2)
+    assert made[2].strides == (52 * 4, 3 * 52 * 4)
+    with pytest.raises(PlanError, match=re.escape("sfa must be 2×3×52 f32, of each batch [K blocks, M rounded up")):
+        several.arguments(a, b, c, scales=(sfa, sfb))
     with pytest.raises(PlanError, match="the kernel takes no scales, but 2 are given"):
         find(NAME).plan(dtype="e4m3", c_dtype="bf16", n_tile=64).problem(50, 200, 304).arguments(
             0, 0, 0, scales=(sfa, sfb)

@@ -62,9 +62,27 @@ def test_right_under_every_schedule(
 
 
 @pytest.mark.parametrize(
+    ("choices", "schedule"),
+    [
+        ({"m_tile": 128, "n_tile": 32, "cluster_m": 2, "scheduler": "static"}, "late"),
+        ({"m_tile": 192, "n_tile": 48, "chunk": 48}, "random"),
+        ({"m_tile": 64, "n_tile": 16, "chunk": 16, "split_k": 2}, "eager"),
+    ],
+    ids=str,
+)
+def test_each_batch_has_scales_of_its_own(choices: dict[str, Any], schedule: Any) -> None:
+    plan = _plan(**choices, batched=True)
+    device = Emulator(plan.target, schedule, seed=1, multiprocessors=8)
+    result = GemmJob(plan, 260, 40, 272, seed=1, more={"batches": 3}).run(device)
+    assert result.ok, result.summary()
+    assert result.launch.findings == [], result.summary()
+
+
+@pytest.mark.parametrize(
     "choices",
     [
         *(choices for _, choices in CASES),
+        {"batched": True, "m_tile": 128, "n_tile": 128, "stages": 4},
         *({"m_tile": m_tile, "n_tile": n_tile, "stages": 6} for m_tile in (64, 128) for n_tile in (16, 128)),
         {"m_tile": 256, "warpgroups": 2, "n_tile": 112, "chunk": 112, "scheduler": "static", "stages": 3},
         {"m_tile": 192, "n_tile": 96, "stages": 4, "scheduler": "static"},
@@ -157,8 +175,7 @@ def test_scales_that_are_overwritten_before_they_are_read_are_found() -> None:
     [
         ({"dtype": "bf16"}, "scales=2d1d multiply promoted sums of e4m3 and e5m2 (promote=true), not those of bf16"),
         ({"promote": False}, "not those of e4m3 without promote"),
-        ({"batched": True}, "scales=2d1d take batched=false and c_major=m"),
-        ({"c_major": "n"}, "scales=2d1d take batched=false and c_major=m"),
+        ({"c_major": "n"}, "scales=2d1d take c_major=m"),
         (
             {"m_tile": 256, "warpgroups": 2, "n_tile": 128, "chunk": 64},
             "(128 + 64 for a K block of 64 rows + 42 for scales)",

@@ -78,7 +78,7 @@ def _arguments(problem: GemmProblem, emulator: Emulator) -> list[Any]:
     scales: tuple[DeviceArray, ...] = ()
     if plan.block_scales is not None:
         shapes = shape_a(problem.m, problem.k), shape_b(problem.scaled_columns, problem.k)
-        scales = tuple(emulator.array(np.ones(shape, np.float32)) for shape in shapes)
+        scales = tuple(emulator.array(np.ones((problem.batches, *shape), np.float32)) for shape in shapes)
     elif plan.scales:
         scales = tuple(
             emulator.array(np.zeros(packed_bytes(problem.scale_rows(each), problem.k, each.type), np.uint8))

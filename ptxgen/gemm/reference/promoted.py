@@ -30,7 +30,7 @@ class PromotedReference(Reference):
     def row_scales(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Scales of A [M, K blocks] and B [blocks of 128 rows, K blocks]: of every size from 2**-20 to 2**20.
 
-        Swapped, those of A are for blocks of 128 rows, and those of B for every row.
+        Swapped, those of A are for blocks of 128 rows, and those of B for every row. With batches, of each.
         """
         problem, random = self.problem, np.random.default_rng([self.seed, 3])
         along = shape_b(problem.n, problem.k)[1]
@@ -39,7 +39,8 @@ class PromotedReference(Reference):
             rows[1] = problem.groups * rows[1][0], along
         if self._swapped:
             rows = [shape_b(problem.m, problem.k), (problem.n, along)]
-        found = [np.exp2(random.uniform(-_EXPONENTS, _EXPONENTS, shape)) for shape in rows]
+        batches = (problem.batches,) if problem.plan.config.batched else ()
+        found = [np.exp2(random.uniform(-_EXPONENTS, _EXPONENTS, (*batches, *shape))) for shape in rows]
         return found[0].astype(np.float32), found[1].astype(np.float32)
 
     @property
@@ -57,7 +58,7 @@ class PromotedReference(Reference):
         self, rows: slice, columns: slice, batch: int = 0
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """What rows and columns of C must hold; elements may be off only where parts of K are added in any order."""
-        sums, size = self.sums(rows, columns)
+        sums, size = self.sums(rows, columns, batch)
         parts = -(-self.problem.k // BLOCK) if self._in_parts else 0
         expected, allowed = sums.astype(np.float64), 2.0**-23 * parts * size
         if self._combination.present:
@@ -72,14 +73,18 @@ class PromotedReference(Reference):
         """Whether K is split, and parts are added in another order."""
         return self.problem.plan.scheduler.splits or self.problem.plan.reduction is not None
 
-    def sums(self, rows: slice, columns: slice) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
+    def sums(
+        self, rows: slice, columns: slice, batch: int = 0
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
         """The accumulators of rows and columns of C, and the sum of the sizes of what was added."""
         (a, b), (sfa, sfb) = self.inputs, self.row_scales
+        if self.problem.plan.config.batched:
+            a, b, sfa, sfb = (each[batch] for each in (a, b, sfa, sfb))
         if self._swapped:
             sfa = np.repeat(sfa, BLOCK, axis=0)[: self.problem.m]
         else:
             sfb = np.repeat(sfb, BLOCK, axis=0)
-        if self.groups is None:
+        if self.groups is None or not self.problem.grouped:
             return self._sums(a[rows], b[columns], sfa[rows], sfb[: self.problem.n][columns])
         groups = self.groups[rows]
         b, sfb = b[:, columns], sfb.reshape(len(b), self.problem.padded_columns, -1)[:, : self.problem.n][:, columns]
@@ -121,10 +126,10 @@ class PromotedReference(Reference):
 
 
 def _lines(scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Scales of rows [rows, K blocks] as memory has them."""
-    rows, blocks = scales.shape
-    made = np.full(shape_a(rows, blocks * BLOCK), np.nan, np.float32)
-    made[:, :rows] = scales.T
+    """Scales of rows [..., rows, K blocks] as memory has them."""
+    *batches, rows, blocks = scales.shape
+    made = np.full((*batches, *shape_a(rows, blocks * BLOCK)), np.nan, np.float32)
+    made[..., :rows] = np.swapaxes(scales, -1, -2)
     return made
 
 
