@@ -71,9 +71,8 @@ def require_groups(config: GemmConfig, roles: bool) -> None:
     if config.grouped == "none":
         return
     masked = config.grouped == "masked"
-    if not roles or (masked and config.kind):
-        scaled = " and no scales in blocks" if masked else ""
-        raise PlanError(f"grouped={config.grouped} takes a kernel with roles{scaled}")
+    if not roles:
+        raise PlanError(f"grouped={config.grouped} takes a kernel with roles")
     needed: dict[str, object] = {"batched": masked, "split_k": 1}
     if masked:
         needed |= {"consumers": "cooperative", "lag": 0}
@@ -230,7 +229,9 @@ def _block_scales(config: GemmConfig, accumulator: RegisterAccumulator, k_tile: 
 
 
 def epilogue(config: GemmConfig, accumulator: Accumulator | RegisterAccumulator, roles: Roles) -> Epilogue:
-    """How the accumulator becomes C."""
+    """How the accumulator becomes C. Raises PlanError."""
+    if config.batched and config.c_type in QUANTIZED_OUTPUTS:
+        raise PlanError(f"C of {config.c_type}, which has scales, takes batched=false")
     return Epilogue.of(
         accumulator, config.c_type, c_major=config.c_major,
         tma=config.epilogue == "tma", tmem_load=config.tmem_load, chunk=config.chunk,

@@ -292,18 +292,20 @@ class GemmProblem:
         return operand.tensormap(array, rows, self.k)
 
     def scale_rows(self, operand: ScaleOperand) -> int:
-        """Rows of the matrix that scales belong to; those of B's groups follow each other in whole blocks."""
-        return self.m if operand.name == "sfa" else self.scaled_columns
+        """Rows of the matrix that scales belong to; those of batches and groups follow each other in whole blocks."""
+        if operand.name == "sfb" and self.grouped:
+            return self.scaled_columns
+        rows = self.m if operand.name == "sfa" else self.n
+        return self.batches * self.padded(rows) if self.plan.config.batched else rows
 
     @property
     def scaled_columns(self) -> int:
         """Rows of B that have scales: N, or those of all groups."""
-        return self.groups * self.padded_columns if self.grouped else self.n
+        return self.groups * self.padded(self.n) if self.grouped else self.n
 
-    @property
-    def padded_columns(self) -> int:
-        """Rows of B in whole blocks of scales: from the scales of a group to those of the next."""
-        return -(-self.n // BLOCK_ROWS) * BLOCK_ROWS
+    def padded(self, rows: int) -> int:
+        """Rows in whole blocks of scales: from the scales of a batch or group to those of the next."""
+        return -(-rows // BLOCK_ROWS) * BLOCK_ROWS
 
     def _require_array(self, array: Any, shown: str, dtype: str, sizes: tuple[int, ...]) -> None:
         """That a device array has a size and type; `sizes` in elements, the first without a gap at the end."""

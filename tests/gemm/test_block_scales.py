@@ -202,7 +202,9 @@ def test_arguments_have_the_layout_that_the_kernel_reads() -> None:
             problem.arguments(a, b, c, scales=given)
     several = _plan(batched=True).problem(50, 200, 304, batches=2)
     a, b, c = (device.empty(shape, "u8") for shape in ((2, 50, 304), (2, 200, 304), (2, 50, 400)))
-    made = several.arguments(a, b, c, scales=[device.empty(each, np.float32) for each in ((2, 3, 52), (2, 2, 3))])
+    made = several.arguments(
+        a, b, c, scales=(device.empty((2, 3, 52), np.float32), device.empty((2, 2, 3), np.float32))
+    )
     assert made[2].dims == (50, 3, 2)
     assert made[2].strides == (52 * 4, 3 * 52 * 4)
     with pytest.raises(PlanError, match=re.escape("sfa must be 2×3×52 f32, of each batch [K blocks, M rounded up")):

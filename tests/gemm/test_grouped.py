@@ -55,6 +55,9 @@ MASKED: list[tuple[str, tuple[int, int, int], dict[str, Any], dict[str, Any]]] =
     ("blackwell/clc", (600, 40, 136), {}, {"batches": 4}),
     ("blackwell/converged", (600, 40, 136), {}, {"batches": 4}),
     ("blackwell/pipelined", (600, 72, 72), {"cta_group": 1, "cluster_m": 1, "m_tile": 128}, {"batches": 3}),
+    ("blackwell/mxfp8-overlap64", (300, 200, 256), {"n_tile": 128}, {"batches": 4}),
+    ("blackwell/mxfp8-tma-store", (300, 136, 256), {"n_tile": 64, "overlap": 32, "scheduler": "clc"}, {"batches": 3}),
+    ("blackwell/nvfp4-converged", (140, 96, 512), {"n_tile": 96, "c_dtype": "bf16"}, {"batches": 3}),
 ]  # fmt: skip
 
 
@@ -86,6 +89,22 @@ def test_batches_of_few_rows(
     result = run(name, shape, {**choices, "grouped": "masked", "batched": True}, more, schedule, seed)
     assert result.ok, result.summary()
     assert result.launch.findings == [], result.summary()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("mad.lo.s32 %r_blocks_sfa, %r_batch, %r_matrix_blocks, %r_blocks_sfa;", ""),
+        ("mad.lo.s32 %r_blocks_sfb, %r_batch, %r_matrix_blocks, %r_blocks_sfb;", ""),
+        ("mad.lo.u64 %rd_batch_c, %rd_batch, 4, %rd_c;", "mov.b64 %rd_batch_c, %rd_c;"),
+    ],
+)
+def test_scales_and_lines_of_another_batch_are_wrong(old: str, new: str) -> None:
+    plan = find("blackwell/mxfp8-initial").plan(**_SMALL, batched=True)
+    job, text = GemmJob(plan, 130, 72, 256, more={"batches": 2}), plan.text.replace(old, new)
+    assert job.run(ptxgen.Emulator("sm_100a")).ok
+    assert text != plan.text
+    assert not job.run(ptxgen.Emulator("sm_100a"), text=text).ok
 
 
 def test_groups_of_the_reference() -> None:
@@ -126,7 +145,7 @@ def test_a_kernel_that_skips_no_tile_is_wrong() -> None:
     assert result.status == "wrong"
 
 
-@pytest.mark.parametrize("name", ["hopper/overlapped", "blackwell/converged"])
+@pytest.mark.parametrize("name", ["hopper/overlapped", "blackwell/converged", "blackwell/mxfp8-converged"])
 @pytest.mark.parametrize("grouped", ["contiguous", "masked"])
 def test_machine_code_needs_no_local_memory(name: str, grouped: str) -> None:
     text = find(name).plan(grouped=grouped, batched=grouped == "masked").text

@@ -87,7 +87,8 @@ class PromotedReference(Reference):
         if self.groups is None or not self.problem.grouped:
             return self._sums(a[rows], b[columns], sfa[rows], sfb[: self.problem.n][columns])
         groups = self.groups[rows]
-        b, sfb = b[:, columns], sfb.reshape(len(b), self.problem.padded_columns, -1)[:, : self.problem.n][:, columns]
+        b = b[:, columns]
+        sfb = sfb.reshape(len(b), self.problem.padded(self.problem.n), -1)[:, : self.problem.n][:, columns]
         total, size = np.zeros((len(groups), b.shape[1]), np.float32), np.zeros((len(groups), b.shape[1]))
         for group in np.unique(groups[groups >= 0]):
             here = groups == group

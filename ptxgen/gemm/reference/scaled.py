@@ -42,12 +42,16 @@ class ScaledReference(Reference):
 
     @cached_property
     def inputs(self) -> tuple[np.ndarray, np.ndarray]:
-        """A (M×K) and B (N×K, of each group): standard normal, rounded to their types."""
+        """A (M×K) and B (N×K), of all batches or groups where there are: standard normal, rounded to their types."""
         problem, random = self.problem, np.random.default_rng(self.seed)
-        a, b = (self._elements(random, problem.m, problem.plan.a.dtype), problem.plan.b.dtype)
-        if not problem.grouped:
-            return a, self._elements(random, problem.n, b)
-        return a, np.stack([self._elements(random, problem.n, b) for _ in range(problem.groups)])
+        batched = problem.plan.config.batched
+
+        def made(name: Matrix, rows: int, dtype: str) -> np.ndarray:
+            if not (batched or (name == "b" and problem.grouped)):
+                return self._elements(random, rows, dtype)
+            return np.stack([self._elements(random, rows, dtype) for _ in range(problem.matrices_of(name))])
+
+        return made("a", problem.m, problem.plan.a.dtype), made("b", problem.n, problem.plan.b.dtype)
 
     def _elements(self, random: np.random.Generator, rows: int, dtype: str) -> np.ndarray:
         type, shape = TYPES[dtype].numpy, (rows, self.problem.k)
@@ -97,7 +101,7 @@ class ScaledReference(Reference):
         self, rows: slice, columns: slice, batch: int = 0
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """What rows and columns of C must hold; no element may be off."""
-        epilogue, values = self.problem.plan.epilogue, self.values(rows, columns)
+        epilogue, values = self.problem.plan.epilogue, self.values(rows, columns, batch)
         if epilogue.quantizes:
             found = quantize(values, epilogue.scaled_type)[0].astype(np.float64)
         else:
@@ -110,19 +114,23 @@ class ScaledReference(Reference):
         values = self.values(slice(None), slice(None))
         return quantize(values, self.problem.plan.epilogue.scaled_type)[1]
 
-    def values(self, rows: slice, columns: slice) -> npt.NDArray[np.float32]:
+    def values(self, rows: slice, columns: slice, batch: int = 0) -> npt.NDArray[np.float32]:
         """Rows and columns of C before they are rounded to its type."""
-        sums = self.sums(rows, columns)
+        sums = self.sums(rows, columns, batch)
         with np.errstate(over="ignore", invalid="ignore"):
             return sums * np.float32(self.problem.alpha) if self._combination.alpha else sums
 
-    def sums(self, rows: slice, columns: slice) -> npt.NDArray[np.float32]:
+    def sums(self, rows: slice, columns: slice, batch: int = 0) -> npt.NDArray[np.float32]:
         """The accumulators of rows and columns of C."""
         (a, b), (sfa, sfb) = self.inputs, self.row_scales
-        if self.groups is None:
-            return self._sums(a[rows], b[columns], sfa[rows], sfb[columns])
+        if self.problem.plan.config.batched:
+            a, b = a[batch], b[batch]
+            sfa, sfb = (each.reshape(self.problem.batches, -1, each.shape[-1])[batch] for each in (sfa, sfb))
+        if self.groups is None or not self.problem.grouped:
+            return self._sums(a[rows], b[columns], sfa[: len(a)][rows], sfb[: len(b)][columns])
         groups = self.groups[rows]
-        b, sfb = b[:, columns], sfb.reshape(len(b), self.problem.padded_columns, -1)[:, : self.problem.n][:, columns]
+        b = b[:, columns]
+        sfb = sfb.reshape(len(b), self.problem.padded(self.problem.n), -1)[:, : self.problem.n][:, columns]
         made = np.empty((len(groups), b.shape[1]), np.float32)
         for group in np.unique(groups):
             # The tensormaps of B and its scales give zeros for a group that does not exist.
