@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.cli.errors import InputError, nearest
+from ptxgen.cli.launch.source_names import source_names
 from ptxgen.cli.launch.structs import StructValue
 from ptxgen.cli.launch.values import ArrayValue, ScalarValue, TensormapValue, Value, parse_values
 from ptxgen.device import Device, DeviceArray, Kernel, LaunchReport
@@ -97,10 +99,18 @@ class PlainRun(Unplanned):
             named[parameter] = value
         return named
 
+    @cached_property
+    def parameters(self) -> list[ParameterInfo]:
+        """The parameters as people call them: by the names of their CUDA C++ source, where there is one."""
+        called = source_names(self.kernel, self.path)
+        return [replace(each, name=called.get(each.name, each.name)) for each in self.kernel.parameters]
+
     def parameter(self, given: str) -> str:
-        """The parameter that a number stands for, or the name itself."""
-        parameters = self.kernel.parameters
-        return parameters[int(given)].name if given.isdecimal() and int(given) < len(parameters) else given
+        """The parameter that a number or its name in the PTX stands for, or the name itself."""
+        if given.isdecimal() and int(given) < len(self.parameters):
+            return self.parameters[int(given)].name
+        in_ptx = [each.name for each in self.kernel.parameters]
+        return self.parameters[in_ptx.index(given)].name if given in in_ptx else given
 
     @property
     def target(self) -> str:
@@ -139,7 +149,7 @@ class PlainRun(Unplanned):
             made[name] = (
                 device.array(each.values) if each.written else device.empty(each.values.shape, each.values.dtype)
             )
-        arguments = [self._argument(info, made, device) for info in self.kernel.parameters]
+        arguments = [self._argument(info, made, device) for info in self.parameters]
         launch = device.launch(
             self.kernel, self.grid, self.threads, arguments, cluster=self.cluster, shared_bytes=self.shared_bytes
         )
@@ -160,18 +170,24 @@ class PlainRun(Unplanned):
             case StructValue():
                 addresses = {each: made[self.parameter(each)].address for each in value.arrays}
                 try:
-                    return value.encode(addresses)
+                    encoded = value.encode(addresses)
                 except InputError as error:
                     raise InputError(f"--arg {info.name}: {error}") from None
+                if len(encoded) != info.size:
+                    raise InputError(
+                        f"--arg {info.name}: these members fill {len(encoded)} bytes, but {info.declaration} has "
+                        f"{info.size}"
+                    )
+                return encoded
         array = self.parameter(value.array)
-        encoded = value.encode(self.arrays[array].values, made[array])
+        tensormap = value.encode(self.arrays[array].values, made[array])
         if info.size == 8:  # the address of a map in global memory
-            return device.array(np.frombuffer(encoded.encode(), np.uint8))
-        return encoded
+            return device.array(np.frombuffer(tensormap.encode(), np.uint8))
+        return tensormap
 
     def _require_all(self) -> None:
         """Raises InputError where parameters lack values, or values have no use."""
-        parameters, name = self.kernel.parameters, self.kernel.name
+        parameters, name = self.parameters, self.kernel.name
         takes = f"{name} takes {', '.join(each.declaration for each in parameters) or 'nothing'}"
         missing = [each for each in parameters if each.name not in self.values]
         used = self._used({each.name for each in parameters})
@@ -187,6 +203,8 @@ class PlainRun(Unplanned):
             raise InputError(f"--arg {key}: no parameter has this name, and {near}; {takes}{numbers}")
         if missing:
             example = f"such as {' '.join(map(_example, missing))}"
+            if not self.given and not self.path.endswith(".ptx"):
+                raise InputError(f"{takes}; say it by --arg, {example}")
             if not self.given:
                 raise InputError(
                     f"{self.path} does not name its kernel of the library, as the last line of 'ptxgen build' does "

@@ -14,7 +14,7 @@ from ptxgen.device.arrays import DeviceArrayError, array_dtype
 from ptxgen.dtypes import DTYPES
 from ptxgen.files import read_file, similar_file
 
-FORM = "struct:TYPE:VALUE,... such as struct:u64:@x,u32:512,f32:1.5, or struct:FILE.json"
+FORM = "struct:[NAME=]TYPE:VALUE,... such as struct:u64:@x,u32:512,f32:1.5, or struct:FILE.json"
 Number = int | float
 
 
@@ -64,7 +64,8 @@ def parse_struct(text: str) -> StructValue:
 
 
 def _member(word: str) -> Member:
-    type, colon, value = word.partition(":")
+    _, named, plain = word.partition("=")  # a name is for the reader
+    type, colon, value = (plain if named else word).partition(":")
     if not colon or not value:
         raise InputError(f"{word!r} is no member; a structure is {FORM}")
     return _made(type, value)

@@ -141,7 +141,10 @@ def _value(text: str, random: np.random.Generator) -> Value:
         if match["type"] and match["type"] not in DTYPES:
             raise InputError(f"there is no type {match['type']!r}{nearest(match['type'], DTYPES)}")
         return ScalarValue(match["number"], match["type"] or "")
-    near = nearest(kind, [*GENERATORS, EMPTY, "tensormap", "struct"])
+    kinds = [*GENERATORS, EMPTY, "tensormap", "struct"]
+    near = nearest(
+        kind, [each for each in kinds if each[0] == kind[0]]
+    )  # "normal" is like "tensormap" letter by letter
     raise InputError(f"{text!r} is no value{near or f'; a value is {VALUES}'}")
 
 

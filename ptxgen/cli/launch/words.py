@@ -92,7 +92,10 @@ class LaunchOptions(Group):
             kernel = Kernel.from_ptx(found.text, self.entry or found.name, regions=found.regions)
         else:
             text = read_ptx(path, self.target) if text is None else text
-            parse_ptx(text, path)
+            if not list(parse_ptx(text, path).entries) and path.endswith(".cu"):
+                raise InputError(
+                    f"{path} has no kernel: nvcc keeps __global__ functions, and templates where instantiated"
+                )
             kernel = Kernel.from_ptx(text, self.entry)
         built = kernel.module.target
         if self.target is not None and built != self.target:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ptxgen import Emulator, Kernel
+from ptxgen.cli.launch.source_names import definitions
 from ptxgen.device.arguments import KernelArgumentError
 from ptxgen.toolchain import CompilerError, ToolNotFoundError, assemble, compile_cuda, find_tool
 from tests.support.command_line import Cli
@@ -58,7 +59,29 @@ def test_cuda_runs_with_the_lines_of_its_source(cli: Cli, tmp_path: Path) -> Non
     assert done.code == 0, done.out + done.err
     assert np.array_equal(np.load(out)[:40], 8 - 2 * np.arange(40, dtype=np.float32))
     assert "emulated sm_90a" in done.out
-    assert "a number names a parameter, too: --arg 0=" in cli("run", path, "--target", "sm_90a", "--arg", "y=1").err
+    named = (
+        "--grid",
+        "2",
+        "--block",
+        "32",
+        "--arg",
+        f"p={STRUCT}",
+        "--arg",
+        "x=arange:f32:40",
+        "--arg",
+        "y=empty:f32:64",
+    )
+    done = cli("run", path, "--target", "sm_90a", *named, "--out", f"y={out}")  # by the names of the source
+    assert done.code == 0, done.out + done.err
+    assert np.array_equal(np.load(out)[:40], 8 - 2 * np.arange(40, dtype=np.float32))
+    ptx = tmp_path / "line.ptx"
+    ptx.write_text(compile_cuda(path, "sm_90a"))
+    assert cli("run", ptx, *named).code == 0
+    assert "line takes .b8 p[32], .u64 y\n" in cli("run", path, "--target", "sm_90a", "--arg", "z=1").err
+    path.unlink()
+    assert "a number names a parameter, too: --arg 0=" in cli("run", ptx, *named).err
+    path.write_text("__device__ int f() { return 1; }")
+    assert f"{path} has no kernel" in cli("run", path).err
     path.write_text("__global__ void k() { this is wrong; }")
     refused = cli("run", path)
     assert refused.code == 2
@@ -96,6 +119,26 @@ def test_files_with_machine_code_that_hold_ptx(cli: Cli, tmp_path: Path) -> None
     assert cli("run", dump, *LAUNCH).code == 0
 
 
+@pytest.mark.parametrize(
+    ("declared", "names"),
+    [
+        ("k(const float* __restrict__ a, int n)", ("a", "n")),
+        ("__launch_bounds__(128, 2) k(float* a, const __grid_constant__ CUtensorMap map)", ("a", "map")),
+        (
+            "__cluster_dims__(2, 1, 1) __attribute__((used)) k(T (&a)[4][2], float b[8], int n = f(1, 2))",
+            ("a", "b", "n"),
+        ),
+        ("k(std::array<int, 3> a, /* the (size */ int b, // of it,\n int const* const c)", ("a", "b", "c")),
+        ("k(void)", ()),
+        ("k()", ()),
+    ],
+)
+def test_names_of_a_source(declared: str, names: tuple[str, ...]) -> None:
+    text = f"// __global__ void no(int x) {{}}\ntemplate <typename T>\n__global__ void {declared} {{ g(1, 2); }}\n"
+    assert list(definitions(text)) == [("k", names)]
+    assert list(definitions("__global__ void k(int, float);")) == []  # a declaration without names
+
+
 PTX = """
 .version 8.7
 .target sm_90a
@@ -120,17 +163,17 @@ def test_structures_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
     members.write_text(
         json.dumps({"x": ["u64", "@x"], "d": ["f64", 1.5], "c": {"type": "u8", "value": 7}, "s": ["s16", -2]})
     )
-    for words in ("struct:u64:@x,f64:1.5,u8:7,s16:-2", f"struct:{members}"):
+    for words in ("struct:u64:@x,f64:1.5,u8:7,s16:-2", "struct:x=u64:@x,d=f64:1.5,u8:7,s16:-2", f"struct:{members}"):
         done = cli("run", path, *options, "--arg", f"p={words}")
         assert done.code == 0, done.out + done.err
         assert np.load(out).tobytes()[8:20] == expected
     for words, said in (
         ("struct:u64:@y,f64:1", "there is no array 'y'; add --arg y="),
-        ("struct:u64:@x", "8 bytes was given"),
+        ("struct:u64:@x", "--arg p: these members fill 8 bytes, but .b8 p[24] has 24"),
         ("struct:u32:@x", "an address has 64 bits; write u64:@x"),
         ("struct:u64:@x,u8:300", "out of range of .u8"),
         ("struct:u33:1", "there is no type 'u33'; did you mean"),
-        ("struct:u32", "'u32' is no member; a structure is struct:TYPE:VALUE,"),
+        ("struct:u32", "'u32' is no member; a structure is struct:[NAME=]TYPE:VALUE,"),
         ("struct:u32:1.5", "'1.5' is no value of .u32"),
         (f"struct:{tmp_path}/none.json", "no such file"),
     ):
