@@ -248,15 +248,19 @@ class KernelBuilder(Structure):
         """Append a `.loc` for the author's line, unless the instruction before is of the same."""
         if not self._locations:
             return
-        frame = sys._getframe(2)
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_AUTHORS):
-            frame = frame.f_back
-        path, line = frame.f_code.co_filename, frame.f_lineno
+        path, line = self._author()
         if self._located == (path, line) or path.startswith("<") or '"' in path:
             return
         self._located = path, line
         number = self._files.setdefault(os.path.abspath(path), len(self._files) + 1)
         self._lines.append(f"{_INDENT}.loc {number} {line} 0")
+
+    def _author(self) -> tuple[str, int]:
+        """The file and line of the author's code that is being executed."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_AUTHORS):
+            frame = frame.f_back
+        return frame.f_code.co_filename, frame.f_lineno
 
     def text(self, lines: str) -> None:
         """Append lines as they are: comments, directives, instructions that no call builds."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from ptxgen.builder.registers import Register, RegisterError
 from ptxgen.instr import control, floating, integer, logic, mbarrier, move, predicate, tcgen05, warp
@@ -25,13 +26,18 @@ class Structure(ABC):
     """Methods over those of `KernelBuilder` that append instructions and make registers."""
 
     def __init__(self) -> None:
-        #: Labels after the loops that are open, the innermost last.
+        #: Labels after the loops that are open, the innermost last, and where the author opened each.
         self._ends: list[str] = []
+        self._opened: list[tuple[str, int]] = []
         #: The label after the last `when`, to which `otherwise` belongs.
         self._skipped = ""
 
     @abstractmethod
     def __call__(self, *made: Instruction) -> None: ...
+
+    @abstractmethod
+    def _author(self) -> tuple[str, int]:
+        """The file and line of the author's code that is being executed."""
 
     @abstractmethod
     def reg(self, type: str, name: str = "r") -> Register: ...
@@ -117,8 +123,10 @@ class Structure(ABC):
         begin, end = self.label(name), self.label(f"{name}_end")
         self.place(begin)
         self._ends.append(end)
+        self._opened.append(self._author())
         yield end
         self._ends.pop()
+        self._opened.pop()
         self(control.bra(begin))
         self.place(end)
 
@@ -146,8 +154,10 @@ class Structure(ABC):
         self(predicate.setp(done, counter, last, compare="le" if step < 0 else "ge", type=type))
         self(control.bra(end).when(done))
         self._ends.append(end)
+        self._opened.append(self._author())
         yield counter
         self._ends.pop()
+        self._opened.pop()
         self(integer.add(counter, counter, step, type=type))
         self(control.bra(begin))
         self.place(end)
@@ -162,7 +172,10 @@ class Structure(ABC):
     def _require_closed(self) -> None:
         """Raises RegisterError for a loop that Python's break left open."""
         if self._ends:
-            raise RegisterError(f"the loop that ends at {self._ends[-1]} is open: leave it by k.leave(), not by break")
+            path, line = self._opened[-1]
+            raise RegisterError(
+                f"the loop of {Path(path).name}:{line} is open: leave it by k.leave(), not by break or return"
+            )
 
     # Barriers.
 

@@ -145,9 +145,10 @@ def test_branches_and_constants() -> None:
 
 def test_a_loop_left_by_break_is_refused() -> None:
     k = KernelBuilder("open", "sm_90a")
+    line = test_a_loop_left_by_break_is_refused.__code__.co_firstlineno
     for _ in k.range(3):
         break
-    with pytest.raises(RegisterError, match=r"is open: leave it by k.leave\(\), not by break"):
+    with pytest.raises(RegisterError, match=rf"the loop of test_structure.py:{line + 3} is open: leave it by k.leave"):
         k.ptx()
 
 
