@@ -82,7 +82,8 @@ def similar_file(path: str | os.PathLike[str]) -> str:
     """The files beside a missing one that are called like it, as the end of a sentence; or nothing."""
     missing = Path(path)
     try:
-        names = [] if missing.exists() else [each.name for each in missing.parent.iterdir() if each.is_file()]
+        there = missing.exists() or missing.is_symlink()
+        names = [] if there else [each.name for each in missing.parent.iterdir() if each.is_file()]
     except OSError:
         return ""
     close = difflib.get_close_matches(missing.name, names, n=2)

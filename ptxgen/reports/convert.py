@@ -11,7 +11,7 @@ from ptxgen.emulator.load.accepts import check_accepts, launch_codes, source_fil
 from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.instr.model.check import Diagnostic
 from ptxgen.reports.model import Level, Place, Replacement, Result
-from ptxgen.reports.paths import place_of, relative
+from ptxgen.reports.paths import place_of, relative, shown_place
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,15 @@ def _diagnosed(
 ) -> Result:
     here = Place(path, each.line, each.column, each.end_column or None)
     origin = place_of(source, files) if source else None
+    place = shown_place(origin, here)
     return Result(
         each.code,
         each.severity,
         each.message,
-        origin or here,
-        ((here, "the PTX"),) if origin is not None else (),
+        place,
+        _other(place, origin, here),
         fix=each.nearest and f"use {each.nearest}",
-        replacement=_replacement(path, lines, each) if origin is None else None,
+        replacement=_replacement(path, lines, each) if place == here else None,
         accepted=accept.reason if accept is not None else "",
         in_source=accept is not None and bool(accept.place),
         static=True,
@@ -96,6 +97,12 @@ def launched(
         yield found(each, report.source_files, ptx, facts)
 
 
+def _other(place: Place | None, source: Place | None, ptx: Place | None) -> tuple[tuple[Place, str], ...]:
+    """The line of the PTX or of the source that a result is not shown at."""
+    other, what = (source, "the source") if place == ptx else (ptx, "the PTX")
+    return ((other, what),) if other is not None and other != place else ()
+
+
 def found(
     finding: Finding, files: Mapping[str, str], ptx: str = "", properties: Mapping[str, str | int] | None = None
 ) -> Result:
@@ -103,15 +110,16 @@ def found(
     level: Level = "error" if finding.severity == "error" else "note"
     origin = place_of(finding.source, files) if finding.source else None
     here = Place(ptx, finding.line) if ptx else None
+    shown = shown_place(origin, here)
     related: dict[Place, str] = {}
     for each in finding.accesses:
         place = place_of(each.source, files) if each.source else None
         if place is None and ptx and each.line is not None:
             place = Place(ptx, each.line)
-        if place is not None and place != (origin or here):
+        if place is not None and place != shown:
             related.setdefault(place, f"{each.role}: {each}")
-    if origin is not None and here is not None:
-        related.setdefault(here, "the PTX")
+    for place, what in _other(shown, origin, here):
+        related.setdefault(place, what)
     facts = {**(properties or {}), "instruction": finding.instruction, "section": finding.section}
     if finding.consequences:
         facts["consequences"] = len(finding.consequences)
@@ -124,7 +132,7 @@ def found(
         finding.code,
         level,
         message,
-        origin or here,
+        shown,
         tuple(related.items()),
         fix=finding.fix,
         properties={name: value for name, value in facts.items() if value != ""},

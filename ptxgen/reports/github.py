@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxgen.reports.model import Level, Place, Report
-from ptxgen.reports.paths import relative
+from ptxgen.reports.paths import in_repository
 from ptxgen.reports.rules import rule_of
 
 _COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
@@ -31,7 +31,7 @@ def workflow_commands(report: Report) -> Iterator[str]:
 def _command(command: str, place: Place | None, title: str, message: str) -> str:
     properties = {"title": title}
     if place is not None:
-        properties = {"file": relative(place.path), **_position(place), **properties}
+        properties = {"file": in_repository(place.path), **_position(place), **properties}
     words = ",".join(f"{name}={_escaped(value, ',', ':')}" for name, value in properties.items())
     return f"::{command} {words}::{_escaped(message)}"
 

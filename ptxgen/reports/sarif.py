@@ -1,7 +1,7 @@
 """SARIF 2.1.0 (OASIS, Static Analysis Results Interchange Format), as code scanning of GitHub and others read it.
 
 Sections in comments are those of the standard. A result carries the manual's section and the fix; the rule has both in
-its help. A place below the working directory is relative to `%SRCROOT%`, which the reader replaces by its checkout.
+its help. A place in the repository is relative to `%SRCROOT%`, which the reader replaces by its checkout.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from ptxgen.reports.model import Failure, Place, Report, Result
-from ptxgen.reports.paths import relative, uri
+from ptxgen.reports.paths import in_repository, uri
 from ptxgen.reports.rules import Rule, rule_of
 
 Json = dict[str, object]
@@ -93,7 +93,7 @@ def _result(each: Result, index: Mapping[str, int]) -> Json:
 
 def _fingerprint(each: Result) -> str:
     """The same for the same result when lines move: its code, file, and words without numbers."""
-    path = relative(each.place.path) if each.place is not None else ""
+    path = in_repository(each.place.path) if each.place is not None else ""
     words = "".join(character for character in each.message if not character.isdigit())
     return hashlib.sha256("\0".join((each.code, path, words)).encode(errors="replace")).hexdigest()[:32]
 

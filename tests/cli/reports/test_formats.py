@@ -173,3 +173,40 @@ def test_places_outside_the_working_directory_are_absolute(tmp_path: Path, monke
     location = json.dumps(sarif(Report((result,))))
     assert f'"file://{tmp_path}/out%20side.ptx"' in location
     assert "%SRCROOT%" not in location
+
+
+def test_paths_are_those_from_the_root_of_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever folder the command runs in. CI systems drop results elsewhere: a source there gives way to the PTX."""
+    repository = tmp_path / "repository"
+    (repository / ".git").mkdir(parents=True)
+    (repository / "gpu").mkdir()
+    for source in (tmp_path / "outside.cu", repository / "k.cu"):
+        source.write_text("\n" * 20)
+    monkeypatch.chdir(repository / "gpu")
+    for name, place, other in (
+        ("k.cu", "file=k.cu,line=12,", "the PTX"),
+        ("outside.cu", "file=gpu/k.ptx,line=7,", "the source"),
+    ):
+        path = (repository if name == "k.cu" else tmp_path) / name
+        finding = Finding("shared-race", "error", "x", 7, "ld.shared.f32 %f1, [%r1];", f"{name}:12:5", title="race")
+        made = found(finding, {name: str(path)}, "k.ptx")
+        (line,) = workflow_commands(Report((made,)))
+        assert line.startswith(f"::error {place}")
+        assert [what for _, what in made.related] == [other]
+        (result,) = json.loads(json.dumps(sarif(Report((made,)))))["runs"][0]["results"]
+        uri = result["locations"][0]["physicalLocation"]["artifactLocation"]
+        assert uri == {"uri": place.split("=")[1].split(",")[0], "uriBaseId": "%SRCROOT%"}
+
+
+def test_a_diagnostic_of_a_source_elsewhere_is_at_the_ptx(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    outside, here = tmp_path / "k.cu", tmp_path / "here"
+    outside.write_text("\n" * 20)
+    here.mkdir()
+    monkeypatch.chdir(here)
+    lines = [".version 8.7", ".target sm_90a", ".address_size 64", f'.file 1 "{outside}"', ".visible .entry k() {"]
+    Path("k.ptx").write_text("\n".join([*lines, ".reg .f32 %f;", ".loc 1 3 0", "add.f99 %f, %f, %f;", "ret;", "}"]))
+    assert cli("check", "k.ptx", "--format", "github").out.startswith("::error file=k.ptx,line=8,")
+    monkeypatch.chdir(tmp_path)
+    assert cli("check", "here/k.ptx", "--format", "github").out.startswith("::error file=k.cu,line=3,")
