@@ -24,7 +24,7 @@ from ptxgen.syntax.operand_parser import OperandParser
 from ptxgen.syntax.tree import Label, LineTable, Spelled, Statement
 
 # One line of a section; what follows must not continue it.
-_VALUES = rf"{COUNT}(?: ?, ?{COUNT})*+|{NAME}|\.[A-Za-z_]\w*+"
+_VALUES = rf"{COUNT}(?>(?: ?, ?{COUNT})*)|{NAME}|\.[A-Za-z_]\w*+"
 #: Versions beyond these lengths are none, and their numbers could exceed what Python reads.
 _VERSION = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
 _SECTION_DATA = re.compile(rf"({TRIVIA})(\.(b8|b16|b32|b64)[ \t]++({_VALUES})(?![\w$.]))(?={TRIVIA}[^,+-])", re.ASCII)

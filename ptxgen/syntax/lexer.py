@@ -10,19 +10,23 @@ from typing import NoReturn
 
 from ptxgen.syntax.errors import PtxSyntaxError, quoted
 
-# The quantifiers are possessive, so that no text makes a match back up: lexing stays linear.
-COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
+# The quantifiers of characters are possessive, those of groups in atomic groups, so that no text makes a match back up:
+# lexing stays linear. A possessive group is wrong in CPython 3.11.2, which Debian 12 has: it keeps what a pass has taken
+# that then fails.
+COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?>(?:[^/*][^*]*+\*++)*)/"
 # What the preprocessor writes of lines: `# 1 "a.cu" 2`, or `#line 1 "a.cu"`, up to the end of the line.
-LINE_MARKER = r'\#[ \t\f]*+(?:line)?+[ \t\f]*+[0-9]++[ \t\f]++"[^"\n]*+"(?:[ \t]++[0-9]{1,9}+)*+[ \t\r\f\x1a]*+(?=\n)'
+LINE_MARKER = (
+    r'\#[ \t\f]*+(?>(?:line)?)[ \t\f]*+[0-9]++[ \t\f]++"[^"\n]*+"(?>(?:[ \t]++[0-9]{1,9}+)*)[ \t\r\f\x1a]*+(?=\n)'
+)
 # White space: also line markers, lines that begin with "#" (PTX ISA 4.2), and Ctrl-Z, DOS's end of a file.
 TRIVIA = (
-    r"(?:\A[ \t\r\f\x1a]*+\#[^\n]*+)?+"
-    rf"(?:\n[ \t\r\f\x1a]*+(?:\#[^\n]*+)?+|[ \t\r\f\x1a]++|{COMMENT}|{LINE_MARKER})*+"
+    r"(?>(?:\A[ \t\r\f\x1a]*+\#[^\n]*+)?)"
+    rf"(?>(?:\n[ \t\r\f\x1a]*+(?>(?:\#[^\n]*+)?)|[ \t\r\f\x1a]++|{COMMENT}|{LINE_MARKER})*)"
 )
 NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
 # `.sp::2:4` alone has a single colon.
-MODIFIER = r"\.\w++(?:::\w++(?::[0-9]++)?+)*+"
-OPCODE = rf"(?:[A-Za-z]\w*+|_\w++)(?:{MODIFIER})*+(?!\$)"
+MODIFIER = r"\.\w++(?>(?:::\w++(?>(?::[0-9]++)?))*)"
+OPCODE = rf"(?:[A-Za-z]\w*+|_\w++)(?>(?:{MODIFIER})*)(?!\$)"
 FLOAT_BITS = r"0(?:[fF][0-9A-Fa-f]{8}|[dD][0-9A-Fa-f]{16})"
 # Integers have 64 bits; of longer ones the assembler says "Constant overflow", from about these lengths on.
 HEXADECIMAL = r"0[xX](?:0*+[1-9A-Fa-f][0-9A-Fa-f]{0,19}+|0++)"
@@ -30,16 +34,16 @@ COUNT = r"(?:[1-9][0-9]{0,24}+|0)"
 # "2.reqntid" is the float "2." and a name, but "0x2.reqntid" an integer and a directive.
 INTEGER = (
     rf"(?:(?:{HEXADECIMAL}|0[bB](?:0*+1[01]{{0,63}}+|0++))U?+"
-    r"|(?:[1-9][0-9]{0,24}+|0++(?:[1-7][0-7]{0,26}+)?+)(?:U|(?!\.)))"
+    r"|(?:[1-9][0-9]{0,24}+|0++(?>(?:[1-7][0-7]{0,26}+)?))(?:U|(?!\.)))"
 )
-DECIMAL = r"(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|[0-9]++[eE][+-]?+[0-9]++"
+DECIMAL = r"(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?>(?:[eE][+-]?+[0-9]++)?)|[0-9]++[eE][+-]?+[0-9]++"
 NUMBER = rf"(?:{FLOAT_BITS}|{DECIMAL}|{INTEGER})(?![\w$])"
-STRING = r'"(?:[^"\\\n]|\\.)*+"'
+STRING = r'"(?>(?:[^"\\\n]|\\.)*)"'
 OPERATOR = r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%~!&|^<>?:;,=@(){}\[\]]"
 
 TRIVIA_PATTERN = re.compile(TRIVIA, re.ASCII)
 _TOKEN = re.compile(
-    rf"(?P<name>{NAME}|_(?![\w$]))|(?P<number>{NUMBER})|(?P<dot>\.[A-Za-z_][\w$]*+(?:::\w++)*+)"
+    rf"(?P<name>{NAME}|_(?![\w$]))|(?P<number>{NUMBER})|(?P<dot>\.[A-Za-z_][\w$]*+(?>(?:::\w++)*))"
     rf"|(?P<string>{STRING})|(?P<operator>{OPERATOR})",
     re.ASCII,
 )

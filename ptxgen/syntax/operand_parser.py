@@ -27,16 +27,16 @@ _CACHE_LIMIT = 1 << 16
 # The everyday operands, which need no tree to be known as well formed. Whatever these patterns do not match
 # goes to OperandParser; they accept nothing that it refuses (tested).
 _NAME = rf"(?!WARP_SZ(?![\w$])){NAME}"
-_REGISTER = rf"{_NAME}(?:\.[A-Za-z_]\w*+)?+"
+_REGISTER = rf"{_NAME}(?>(?:\.[A-Za-z_]\w*+)?)"
 _CONSTANT = rf"(?:WARP_SZ|{FLOAT_BITS}|-?+(?:{DECIMAL}|(?:{HEXADECIMAL}|{COUNT})U?+))(?![\w$.])"
 _ITEM = rf"(?:{_REGISTER}|{_CONSTANT})"
 _SLOT = rf"(?:{_REGISTER}|_(?![\w$])|{_CONSTANT})"
-_VECTOR = rf"\{{ ?+{_SLOT}(?: ?, ?+{_SLOT})*+ ?+\}}"
-_BRACKET = rf"\[ ?+{_NAME}(?: ?\+ ?-?+{COUNT}(?![\w.])|, ?+{_VECTOR})?+ ?+\]"
+_VECTOR = rf"\{{ ?+{_SLOT}(?>(?: ?, ?+{_SLOT})*) ?+\}}"
+_BRACKET = rf"\[ ?+{_NAME}(?>(?: ?\+ ?-?+{COUNT}(?![\w.])|, ?+{_VECTOR})?) ?+\]"
 _PREDICATE = rf" ?\| ?+(?:_(?![\w$])|{NAME})"
-_DESTINATION = rf"(?:_(?![\w$])|{_REGISTER}|{_VECTOR})(?:{_PREDICATE})?+|{_CONSTANT}|{_BRACKET}"
+_DESTINATION = rf"(?:_(?![\w$])|{_REGISTER}|{_VECTOR})(?>(?:{_PREDICATE})?)|{_CONSTANT}|{_BRACKET}"
 _SOURCE = rf"{_ITEM}|{_BRACKET}|{_VECTOR}|!{_REGISTER}"
-COMMON_OPERANDS = rf"(?:{_DESTINATION}|!{_REGISTER})(?:[ \t]*+,[ \t\r\n]*+(?:{_SOURCE}))*+"
+COMMON_OPERANDS = rf"(?:{_DESTINATION}|!{_REGISTER})(?>(?:[ \t]*+,[ \t\r\n]*+(?:{_SOURCE}))*)"
 
 _COMMON_OPERAND = re.compile(rf"{_DESTINATION}|{_SOURCE}", re.ASCII)
 _COMMON_LIST = re.compile(COMMON_OPERANDS, re.ASCII)

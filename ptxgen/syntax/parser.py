@@ -20,13 +20,13 @@ MAX_BLOCK_DEPTH = 100
 # the node. What no shape matches is read token by token, with the same result, or is an error that is found
 # there.
 _INSTRUCTION = re.compile(
-    rf"({TRIVIA})(@ ?+!? ?+{NAME}[ \t]++)?+(?!call\b)({OPCODE})([ \t]*+(?:{COMMON_OPERANDS})?+[ \t]*+);",
+    rf"({TRIVIA})(?>(@ ?+!? ?+{NAME}[ \t]++)?)(?!call\b)({OPCODE})([ \t]*+(?>(?:{COMMON_OPERANDS})?)[ \t]*+);",
     re.ASCII,
 )
 _LABEL = re.compile(rf"({TRIVIA})(?!(?:{'|'.join(sorted(RESERVED))}):)({NAME}):", re.ASCII)
 _PLACE = rf"({COUNT})[ \t]++({COUNT})[ \t]++({COUNT})(?![\w$.])"
 _LOCATION = re.compile(
-    rf"({TRIVIA})(\.loc[ \t]++{_PLACE}(?:, function_name ({NAME}), inlined_at {_PLACE})?+)(?={TRIVIA}[^,+])",
+    rf"({TRIVIA})(\.loc[ \t]++{_PLACE}(?>(?:, function_name ({NAME}), inlined_at {_PLACE})?))(?={TRIVIA}[^,+])",
     re.ASCII,
 )
 _HEADERS = (".version", ".target", ".address_size")
