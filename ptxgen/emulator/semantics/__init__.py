@@ -20,10 +20,14 @@ from ptxgen.instr.model.form import Instruction
 
 #: Declarations without semantics, by key or family, and why. A kernel that reaches one ends as incomplete.
 LEFT_OUT = {
-    "texture": "a launch has no texture or sampler objects (PTX ISA 9.7.10): kernels of these generations load tensors "
-    "by TMA, not through texture units",
-    "surface": "a launch has no surface objects (PTX ISA 9.7.11): kernels of these generations store tensors by TMA, "
-    "not through surfaces",
+    **dict.fromkeys(
+        ("texture.txq_sampler", "texture.txq_unnormalized", "texture.istypep"),
+        "a launch has texture objects, but no .texref and .samplerref variables (PTX ISA 5.3)",
+    ),
+    **dict.fromkeys(
+        ("surface.sust_formatted", "surface.sured", "surface.sured_formatted"),
+        "CUDA C++ has no such surface functions, and no compiled kernel to hold it against was found (PTX ISA 9.7.11)",
+    ),
     "fabric": "memory of other devices; the emulator has one device",
     "fence.fence_proxy_fabric": "memory of other devices; the emulator has one device",
     "conversion.cvt_ue5m3x2": "no available manual defines the bits of ue5m3 (PTX ISA 9.4, sm_107)",

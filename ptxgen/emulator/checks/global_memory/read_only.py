@@ -1,4 +1,4 @@
-"""ld.global.nc of what the same kernel has written. PTX ISA 9.7.9.9."""
+"""ld.global.nc, and fetches of textures, of what the same kernel has written. PTX ISA 9.7.9.9 and 9.7.10."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class ReadOnlyLoads(Observer):
 
     def memory_loads(self, access: MemoryAccess) -> None:
         warps, _, space, places, size, statement, _ = access
-        if space != "global" or places.slots is not None or ".nc" not in statement.opcode:
+        read_only = ".nc" in statement.opcode or statement.opcode.startswith(("tex.", "tld4."))
+        if space != "global" or places.slots is not None or not read_only:
             return
         lanes = np.flatnonzero(access.active)
         offsets = places.offsets.reshape(-1)[lanes]

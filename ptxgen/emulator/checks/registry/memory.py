@@ -57,6 +57,19 @@ NOT_GLOBAL = _fault(
     twin="emulator/semantics/test_async_store.py::test_a_discarded_line_is_indeterminate",
 )
 
+NOT_AN_OBJECT = _fault(
+    code="not-an-object",
+    title="no texture or surface object",
+    section="9.7.10",
+    rule="The handle must be that of a texture or surface object, which has the dimensions of the instruction.",
+    why="Hardware fetches from anywhere, or ends the kernel.",
+    fix="pass the handle of an object that has not been destroyed; in the emulator the address of Texture.encode() in "
+    "global memory",
+    example="tex.2d.v4.f32.f32 {...}, [%data, {%x, %y}];      // fixed: ... [%texture, {%x, %y}];",
+    fires="emulator/semantics/test_texture.py::test_what_is_no_object",
+    twin="emulator/semantics/test_texture.py::test_points",
+)
+
 ATOMIC_SPACE = _fault(
     code="atomic-space",
     title="atomic outside global and shared memory",
