@@ -8,7 +8,10 @@ import re
 _REASONS = (
     (r"EGL|GL[A-Z]|VDPAU|D3D|Graphics|NvSci", "graphics APIs need a real GPU"),
     (r"External", "memory and semaphores of other APIs (Vulkan, Direct3D, NvSci) need a real GPU"),
-    (r"Array|Texture|Tex[A-Z]|Surf|Mipmap", "CUDA arrays, textures and surfaces are not emulated"),
+    (r"cube map|this format", "cube maps, and formats other than of 8, 16 and 32 bits, are not emulated"),
+    (r"view|sRGB", "views and sRGB are not emulated"),
+    (r"Mipmap|mipmap|TexRef|SurfRef|Sparse", "mipmaps, texture references and sparse arrays are not emulated"),
+    (r"Array|Texture|Tex[A-Z]|Surf", "this of CUDA arrays, textures and surfaces is not emulated"),
     (r"Peer|Multicast", "there is one emulated GPU"),
     (r"GreenCtx|DevResource|DevSm|ExecutionCtx", "green contexts are not emulated"),
     (r"CoredumpAttribute|Checkpoint", "the emulated GPU has no state that can be saved"),

@@ -97,8 +97,8 @@ def test_calls_that_fail(capfd: pytest.CaptureFixture[str], program: Path) -> No
     assert len(ran.launches) == 1
     ran = execute(capfd, [program, "textures"])
     assert ran.output.splitlines()[0] == "cudaErrorNotSupported"
-    reason = "the emulated driver does not support: CUDA arrays, textures and surfaces are not emulated"
-    assert f"cudaMallocArray, which {reason}" in ran.said
+    reason = "the emulated driver does not support: mipmaps, texture references and sparse arrays are not emulated"
+    assert f"cudaMallocMipmappedArray, which {reason}" in ran.said
     assert ran.said.count("does not support") == 1
 
 

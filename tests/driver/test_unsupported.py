@@ -8,11 +8,13 @@ from ptxgen.driver.unsupported import reason_of
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        ("cudaMallocArray", "CUDA arrays, textures"),
-        ("cuTexObjectCreate", "CUDA arrays, textures"),
-        ("cudaCreateSurfaceObject", "CUDA arrays, textures"),
-        ("cuMipmappedArrayCreate", "CUDA arrays, textures"),
-        ("cudaMemcpy2DToArray", "CUDA arrays, textures"),
+        ("cuTexObjectCreate with sRGB", "views and sRGB"),
+        ("cuArray3DCreate of a cube map", "cube maps"),
+        ("cuArrayCreate of this format", "formats other than of 8, 16 and 32 bits"),
+        ("cuTexRefSetAddress_v2", "texture references"),
+        ("cuMipmappedArrayCreate", "mipmaps"),
+        ("cudaArrayGetSparseProperties", "sparse arrays"),
+        ("cudaArrayGetPlane", "CUDA arrays"),
         ("cudaGraphicsGLRegisterBuffer", "graphics APIs"),
         ("cudaEGLStreamConsumerConnect", "graphics APIs"),
         ("cuGraphicsMapResources", "graphics APIs"),

@@ -1,5 +1,5 @@
 /* Memory of the driver API: allocations, copies, fills, attributes of pointers. */
-#include "standin.h"
+#include "arrays.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -365,8 +365,10 @@ struct Copy3D {
 
 /* The operation that CUDA_MEMCPY3D describes. */
 Result copy_operation(const struct Copy3D *asked, struct Operation *made) {
-    if (asked->from_type == ARRAY_SIDE || asked->to_type == ARRAY_SIDE)
-        return unsupported("cuMemcpy of a CUDA array");
+    const struct Array *from_array = asked->from_type == ARRAY_SIDE ? asked->from_array : NULL;
+    const struct Array *to_array = asked->to_type == ARRAY_SIDE ? asked->to_array : NULL;
+    if ((asked->from_type == ARRAY_SIDE && !is_array(from_array)) || (asked->to_type == ARRAY_SIDE && !is_array(to_array)))
+        return INVALID_HANDLE;
     const char *from = asked->from_type == HOST_SIDE ? asked->from_host : (const char *)asked->from_device;
     char *to = asked->to_type == HOST_SIDE ? asked->to_host : (char *)asked->to_device;
     size_t from_pitch = asked->from_pitch ? asked->from_pitch : asked->width;
@@ -376,6 +378,16 @@ Result copy_operation(const struct Copy3D *asked, struct Operation *made) {
     struct Copy copy = {to + asked->to_z * to_slice + asked->to_y * to_pitch + asked->to_x,
                         from + asked->from_z * from_slice + asked->from_y * from_pitch + asked->from_x,
                         to_pitch, from_pitch, to_slice, from_slice, asked->width, asked->height, asked->depth};
+    if (from_array) {
+        copy.from = inside_array(from_array, asked->from_x, asked->from_y, asked->from_z);
+        copy.from_pitch = from_array->pitch;
+        copy.from_slice = from_array->slice;
+    }
+    if (to_array) {
+        copy.to = inside_array(to_array, asked->to_x, asked->to_y, asked->to_z);
+        copy.to_pitch = to_array->pitch;
+        copy.to_slice = to_array->slice;
+    }
     *made = (struct Operation){.kind = OP_COPY, .copy = copy};
     return SUCCESS;
 }
@@ -400,9 +412,10 @@ API Result cuMemcpy3D_v2(const struct Copy3D *asked) {
 API Result cuMemcpy2DAsync_v2(const struct Copy2D *asked, struct Stream *stream) {
     struct Copy3D full = {
         .from_x = asked->from_x, .from_y = asked->from_y, .from_type = asked->from_type,
-        .from_host = asked->from_host, .from_device = asked->from_device, .from_pitch = asked->from_pitch,
+        .from_host = asked->from_host, .from_device = asked->from_device, .from_array = asked->from_array,
+        .from_pitch = asked->from_pitch,
         .to_x = asked->to_x, .to_y = asked->to_y, .to_type = asked->to_type, .to_host = asked->to_host,
-        .to_device = asked->to_device, .to_pitch = asked->to_pitch,
+        .to_device = asked->to_device, .to_array = asked->to_array, .to_pitch = asked->to_pitch,
         .width = asked->width, .height = asked->height, .depth = 1,
     };
     return copy_3d(&full, stream);

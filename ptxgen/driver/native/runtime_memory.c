@@ -1,4 +1,5 @@
 /* The runtime API over the stand-in driver: memory, copies, streams and events. */
+#include "arrays.h"
 #include "runtime.h"
 
 #include <string.h>
@@ -220,20 +221,34 @@ struct Copy3DParameters { /* cudaMemcpy3DParms */
     int kind;
 };
 
+/* One side of a copy: where it begins, and how far rows and planes are apart. */
+struct Side {
+    char *address;
+    size_t pitch, slice;
+};
+
+static struct Side side_of(const struct Array *array, const struct Pitched *memory, const struct Extent *at) {
+    if (array)
+        return (struct Side){inside_array(array, at->width * array->texel, at->height, at->depth), array->pitch,
+                             array->slice};
+    size_t slice = memory->pitch * memory->height;
+    return (struct Side){memory->pointer + at->depth * slice + at->height * memory->pitch + at->width, memory->pitch,
+                         slice};
+}
+
 struct Copy3DParameters;
 Result box_of(const struct Copy3DParameters *asked, struct Copy *copy);
 
 Result box_of(const struct Copy3DParameters *asked, struct Copy *copy) {
-    if (asked->from_array || asked->to_array)
-        return unsupported("cudaMemcpy of a CUDA array");
-    const struct Pitched *to = &asked->to, *from = &asked->from;
-    const struct Extent *to_at = &asked->to_position, *from_at = &asked->from_position;
-    *copy = (struct Copy){
-        to->pointer + to_at->depth * to->pitch * to->height + to_at->height * to->pitch + to_at->width,
-        from->pointer + from_at->depth * from->pitch * from->height + from_at->height * from->pitch + from_at->width,
-        to->pitch, from->pitch, to->pitch * to->height, from->pitch * from->height,
-        asked->extent.width, asked->extent.height, asked->extent.depth,
-    };
+    const struct Array *to_array = asked->to_array, *from_array = asked->from_array;
+    if ((to_array && !is_array(to_array)) || (from_array && !is_array(from_array)))
+        return INVALID_HANDLE;
+    struct Side to = side_of(to_array, &asked->to, &asked->to_position);
+    struct Side from = side_of(from_array, &asked->from, &asked->from_position);
+    /* With an array the width is in its texels, and otherwise in bytes. */
+    size_t unit = to_array ? to_array->texel : from_array ? from_array->texel : 1;
+    *copy = (struct Copy){to.address, from.address, to.pitch, from.pitch, to.slice, from.slice,
+                          asked->extent.width * unit, asked->extent.height, asked->extent.depth};
     return SUCCESS;
 }
 
@@ -390,15 +405,6 @@ API Result cudaStreamUpdateCaptureDependencies(struct Stream *stream, struct Nod
 
 API Result cudaStreamCreate(struct Stream **stream) {
     return cudaStreamCreateWithFlags(stream, 0);
-}
-
-/* What describes the texels of an array; arrays themselves are not supported. */
-struct ChannelFormat { /* cudaChannelFormatDesc */
-    int x, y, z, w, kind;
-};
-
-API struct ChannelFormat cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
-    return (struct ChannelFormat){x, y, z, w, kind};
 }
 
 /* Events. */

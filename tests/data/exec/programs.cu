@@ -451,11 +451,11 @@ static int bad_launches() {
 }
 
 static int textures() {
-  cudaArray_t array;
+  cudaMipmappedArray_t array;
   cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
   cudaChannelFormatDesc bytes = cudaCreateChannelDesc(8, 8, 8, 8, cudaChannelFormatKindUnsigned);
   if (bytes.x != 8 || bytes.w != 8 || bytes.f != cudaChannelFormatKindUnsigned) puts("wrong format");
-  printf("%s\n", cudaGetErrorName(cudaMallocArray(&array, &format, 16, 16)));
+  printf("%s\n", cudaGetErrorName(cudaMallocMipmappedArray(&array, &format, make_cudaExtent(16, 16, 0), 2)));
   return 1;
 }
 
