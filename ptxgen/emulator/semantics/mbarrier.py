@@ -350,20 +350,20 @@ def _tested(
         done = np.zeros((g.size, 32), np.bool_)
         wait = np.zeros((g.size, 32), np.bool_)
         offset_of: dict[int, int] = {}
-        places, phases = g.full(address(g)), g.full(wanted(g))
+        places, named = g.full(address(g)), g.full(wanted(g))
+        parities = named & 1 if by_parity else named >> 63  # the states that lanes got differ in the arrivals before
         active = g.active
         for position, warp in enumerate(g.indices):
             warp, lanes = int(warp), active[position]
             # Lanes of a warp nearly always test the same.
-            for place, phase in set(
-                zip(places[position][lanes].tolist(), phases[position][lanes].tolist(), strict=True)
+            for place, parity in set(
+                zip(places[position][lanes].tolist(), parities[position][lanes].tolist(), strict=True)
             ):
                 slot, offset = machine.clusters.locate(warp, place, op.space)
-                parity = phase & 1 if by_parity else phase >> 63
                 barrier = _awaited(machine, slot, offset, warp, parity, statement)
                 if reads_report and barrier.layout == "v0":
                     raise Unmodelled("the report of an mbarrier of layout v0, which keeps none,")
-                asking = lanes & (places[position] == place) & (phases[position] == phase)
+                asking = lanes & (places[position] == place) & (parities[position] == parity)
                 if not barrier.parity_done(parity):
                     machine.polled[warp] = Polled(slot, barrier, statement)
                     machine.events.mbarrier_polled(warp, barrier, statement)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from ptxgen.emulator.engines.timeline import Schedule
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.syntax import Statement
 from tests.support.harness import codes, launch, line_of, poisoned
 
 HEAD = """
@@ -561,6 +564,41 @@ def test_a_relaxed_barrier_is_enough_before_the_end(seed: int) -> None:
     assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
     report, _ = run(ENDS.format("", RELAXED), block=64, schedule="random", seed=seed)
     assert (report.status, codes(report)) == ("findings", ["mbarrier-inval-race"]), report.summary()
+
+
+class _Waits(Observer):
+    """The lanes of each wait that passes, by warp."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[int, list[int]] = {}
+
+    def mbarrier_waited(self, warp: int, lanes: Lanes, mbarrier: MBarrier, statement: Statement, **_: Any) -> None:
+        self.lanes.setdefault(warp, []).append(int(lanes.sum()))
+
+
+def test_lanes_wait_together_by_states_of_their_own() -> None:
+    """The states that lanes get from their arrivals differ in the arrivals before, but name the same phase."""
+    body = """
+        setp.eq.u32 %p, %t, 0;
+        @%p mbarrier.init.shared.b64 [bar], 64;
+        bar.sync 0;
+        mbarrier.arrive.shared.b64 %state, [bar];
+    again:
+        mbarrier.try_wait.shared.b64 %q, [bar], %state;
+        @!%q bra again;
+        and.b32 %x, %t, 1;
+        setp.eq.u32 %p, %x, 1;
+        @%p xor.b64 %state, %state, 0x8000000000000000;
+        mbarrier.test_wait.shared.b64 %q, [bar], %state;
+        selp.u32 %x, 1, 0, %q;
+        mad.wide.u32 %at, %t, 4, %out0;
+        st.global.u32 [%at], %x;
+    """
+    seen = _Waits()
+    report, found = run(body, 64, block=64, observers=[seen])
+    assert report.status == "ok", report.summary()
+    assert found == [1, 0] * 32  # odd lanes ask for the phase after it
+    assert seen.lanes == {warp: [32, 16] for warp in (0, 1)}
 
 
 @pytest.mark.parametrize(("count", "extra"), [("", 0), (", 3", 0), (", 3", 5), (", %count", 0)], ids=str)
