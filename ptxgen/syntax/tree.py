@@ -175,7 +175,7 @@ class Instruction(Statement):
 
     @property
     def is_call(self) -> bool:
-        return self.opcode.partition(".")[0] == "call"
+        return self.opcode.startswith("call") and self.opcode[4:5] in ("", ".")
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -32,8 +32,25 @@ def _numpy_type(type: Type) -> np.dtype[Any]:
     return np.dtype(UNSIGNED[type.bits])
 
 
+#: Constants that have been made, by their text and the name of the type; and how many are kept.
+_made: dict[tuple[str, str], Any] = {}
+_MOST_MADE = 10_000
+
+
 def constant(operand: syntax.Operand, type: Type) -> Any:
     """A constant as a NumPy scalar of the type; integers wrap to the width, as ptxas does."""
+    if not isinstance(operand, syntax.Immediate):
+        return _constant(operand, type)
+    key = operand.text, type.name
+    found = _made.get(key)
+    if found is None:
+        if len(_made) >= _MOST_MADE:
+            _made.clear()
+        found = _made[key] = _constant(operand, type)
+    return found
+
+
+def _constant(operand: syntax.Operand, type: Type) -> Any:
     value = operand.evaluate({}) if isinstance(operand, syntax.Expression) else operand.value  # type: ignore[union-attr]
     dtype = numpy_type(type)
     bits = operand.bits if isinstance(operand, syntax.Immediate) else None

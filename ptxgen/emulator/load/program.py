@@ -195,7 +195,8 @@ class Program:
         self.registers: list[Register] = []
         #: Registers seen as another type of their width: (index of the register, type).
         self.views: list[tuple[int, np.dtype[Any]]] = []
-        self._view_of: dict[tuple[int, np.dtype[Any]], int] = {}
+        #: Their numbers, by the index of the register and the character of the type.
+        self._view_of: dict[tuple[int, str], int] = {}
         #: Whether it reads a clock, and whether it has strong loads, or loads through the read-only path.
         self.reads_time = self.has_strong_loads = self.has_read_only_loads = False
         #: Whether it requests the part of shared memory that the system reserves for cooperative groups.
@@ -253,11 +254,12 @@ class Program:
 
     def view(self, register: Register, dtype: np.dtype[Any]) -> int:
         """The number of a view of a register as another type of the same width."""
-        key = register.index, dtype
-        if key not in self._view_of:
-            self._view_of[key] = len(self.views)
-            self.views.append(key)
-        return self._view_of[key]
+        key = register.index, dtype.char
+        found = self._view_of.get(key)
+        if found is None:
+            found = self._view_of[key] = len(self.views)
+            self.views.append((register.index, dtype))
+        return found
 
     def follow(self, registers: Sequence[Register]) -> tuple[int, ...]:
         """Have the registers of an accumulator, or of A, followed: their numbers."""

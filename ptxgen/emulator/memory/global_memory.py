@@ -262,10 +262,16 @@ class GlobalMemory:
         )
         return None if bad else made
 
-    def require_mapped(self, offsets: NDArray[np.int64], what: str) -> None:
-        """Raise MemoryFault unless every heap offset is inside an array."""
-        if offsets.size == 0:
+    def require_mapped(self, offsets: NDArray[np.int64] | range, what: str) -> None:
+        """Raise MemoryFault unless every heap offset is inside an array; a range has steps of 1."""
+        if not len(offsets):
             return
+        if isinstance(offsets, range):
+            if offsets.start >= 0 and offsets.stop <= len(self.data):
+                kinds = self.kind[offsets.start : offsets.stop]
+                if not np.count_nonzero(kinds == _UNMAPPED):
+                    return
+            offsets = np.arange(offsets.start, offsets.stop)
         inside = (offsets >= 0) & (offsets < len(self.data))
         if not inside.all() or (self.kind[offsets] == _UNMAPPED).any():
             bad = ~inside

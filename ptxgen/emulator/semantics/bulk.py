@@ -50,7 +50,7 @@ def _global_offset(machine: Machine, address: int, size: int, what: str, *, befo
             rule=f"The address of a bulk copy must be a multiple of {GRANULE}",
         )
     offset = address - HEAP_BASE
-    machine.memory.require_mapped(np.arange(offset + before, offset + size - after, dtype=np.int64), what)
+    machine.memory.require_mapped(range(offset + before, offset + size - after), what)
     return offset
 
 

@@ -55,10 +55,19 @@ class Reach:
                     names = set(operand_names(each.initializer)) if each.initializer is not None else set[str]()
                     self._tables[each.name] = names & self._bodies.keys()
         self._taken = {name for names in self._tables.values() for name in names}
+        #: The names in the operands of instructions, by the `id` of those.
+        self._names: dict[int, set[str]] = {}
         for function in module.functions:
             for statement in instructions(function):
                 if not statement.is_call:
-                    self._taken |= self._bodies.keys() & _names(statement)
+                    self._taken |= self._bodies.keys() & self._names_of(statement)
+
+    def _names_of(self, statement: syntax.Instruction) -> set[str]:
+        found = self._names.get(id(statement))
+        if found is None:
+            names = {name for operand in statement.operands for name in operand_names(operand)}
+            found = self._names[id(statement)] = names
+        return found
 
     def functions(self, entry: syntax.Function) -> list[syntax.Function]:
         """The entry, then the functions that it reaches, each once."""
@@ -77,7 +86,7 @@ class Reach:
         waiting = [function]
         while waiting:
             for statement in instructions(waiting.pop()):
-                for name in sorted(_names(statement) & self._bodies.keys()) if statement.is_call else ():
+                for name in sorted(self._names_of(statement) & self._bodies.keys()) if statement.is_call else ():
                     called = self._bodies[name]
                     if called.name == function.name:
                         return True
@@ -88,7 +97,7 @@ class Reach:
 
     def _named(self, function: syntax.Function) -> Iterator[str]:
         for statement in instructions(function):
-            names = _names(statement)
+            names = self._names_of(statement)
             yield from sorted(names & self._bodies.keys())
             for table in names & self._tables.keys():
                 yield from sorted(self._tables[table])
@@ -105,7 +114,7 @@ class Reach:
             if isinstance(statement, syntax.Block):
                 yield from self._in_block(statement, self._analysis.scope(statement))
             elif isinstance(statement, syntax.Instruction):
-                for name in _names(statement):
+                for name in self._names_of(statement):
                     symbol = scope.kind_of(name)
                     if symbol is not None and (symbol.kind == "parameter" or symbol is self._scope.kind_of(name)):
                         yield name, symbol
@@ -114,10 +123,6 @@ class Reach:
 def instructions(function: syntax.Function) -> Iterator[syntax.Instruction]:
     """The instructions of a function, inner blocks included."""
     return (each for each in syntax.walk([function]) if isinstance(each, syntax.Instruction))
-
-
-def _names(statement: syntax.Instruction) -> set[str]:
-    return {name for operand in statement.operands for name in operand_names(operand)}
 
 
 def ends_flow(statement: syntax.Instruction) -> bool:

@@ -24,6 +24,10 @@ FORMS: list[tuple[str, Any]] = [
     ("mov.b32 %r2, %r1+5000000000;", lambda i: i + 0x2A05F200),
     ("shl.b32 %r2, 1, %r1+1;", lambda i: 2 << i if i < 31 else 0),
     ("cvt.u64.u32 %d3, %r1+1;", lambda i: i + 1),
+    (
+        "add.s32 %r2, %r1, -1; cvt.u64.u32 %d3, %r2; add.u64 %d3, %d3, -1; add.u64 %d3, %d3, 2;",
+        lambda i: (i - 1) % 2**32 + 1,
+    ),
     ("mad.wide.u32 %d3, %r1+1, 4, %d2;", lambda i: 5 * i + 4),
     ("mul.lo.u16 %h2, %h1, %h1+1; cvt.u32.u16 %r2, %h2;", lambda i: i * (i + 1)),
     ("setp.lt.u32 %p, %r1+1, 4; selp.u32 %r2, 7, %r1+1, %p;", lambda i: 7 if i < 3 else i + 1),

@@ -200,6 +200,8 @@ FAULTS = [
     (LOAD.replace("[buffer+256]", "[buffer+264]"), {}, "misaligned"),
     (LOAD.replace("[%in+64]", "[%in+72]"), {}, "misaligned"),
     (LOAD.replace("[%in+64]", "[%in+4080]"), {}, "out-of-bounds"),
+    (LOAD.replace("[%in+64]", "[%in+-16]"), {}, "out-of-bounds"),
+    ("mov.u64 %in, 4096; " + LOAD, {}, "out-of-bounds"),
     (LOAD.replace("[buffer+256]", "[buffer+2048]"), {}, "out-of-bounds"),
     (LOAD.replace("[bar]", "[buffer]"), {}, "mbarrier-uninitialized"),
     ("cp.async.bulk.global.shared::cta.bulk_group [%in+8], [buffer], %n;" + GROUP, {}, "misaligned"),

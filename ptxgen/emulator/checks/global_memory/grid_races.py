@@ -109,6 +109,8 @@ class GridRaces(Observer):
 
     def copy(self, warp: int, granules: NDArray[np.int64], what: str, statement: Statement, *, writes: bool) -> None:
         """A copy of a warp reads or writes granules of the heap."""
+        if self.before is self.after is None:
+            return
         for other, which in ((self.before, "before"), (self.after, "after")):
             if other is None:
                 continue

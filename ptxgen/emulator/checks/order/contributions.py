@@ -145,14 +145,19 @@ class Contributions:
         if found.kind != "add" and not local:
             return None  # which contributions it has follows from the value
         chosen: dict[int, tuple[_Part, NDArray[np.uint8]]] = {}
+        finishes: bool | None = None  # whether the loop ends with all contributions, once that matters
         for actor, parts in found.parts.items():
             if actor == own or actor not in published:
                 continue
             for number, part in enumerate(parts):
                 if precedes(actor, part.clock) or self._is_published_by_others(actor, part.clock, published):
                     continue
+                if finishes is None:
+                    finishes = ends(data)
+                if not finishes:
+                    return None
                 value = _without(found, parts[number:])
-                if (chosen or ends(data)) and ends(value):
+                if ends(value):
                     chosen[actor] = part, value
                     break
         if not chosen:

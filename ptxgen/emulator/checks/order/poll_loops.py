@@ -75,7 +75,8 @@ class PollLoops(Observer):
         loop = self._loops[poll]
         if loop is None:
             return False
-        held, saved = self._machine.registers[loop.register], dict[int, NDArray[np.generic]]()
+        held = self._machine.registers[loop.register]
+        saved: dict[int, NDArray[np.generic]] = {}
         if held.ndim != 2 or held.dtype.itemsize < len(value):
             return False
         group = Group(self._machine, np.array([warp]), None if lanes.all() else lanes[None])
