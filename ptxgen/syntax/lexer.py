@@ -11,8 +11,7 @@ from typing import NoReturn
 from ptxgen.syntax.errors import PtxSyntaxError, quoted
 
 # The quantifiers of characters are possessive, those of groups in atomic groups, so that no text makes a match back up:
-# lexing stays linear. A possessive group is wrong in CPython 3.11.2, which Debian 12 has: it keeps what a pass has taken
-# that then fails.
+# lexing stays linear. A possessive group is wrong in CPython 3.11.2 (Debian 12): it keeps what a pass takes that fails.
 COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?>(?:[^/*][^*]*+\*++)*)/"
 # What the preprocessor writes of lines: `# 1 "a.cu" 2`, or `#line 1 "a.cu"`, up to the end of the line.
 LINE_MARKER = (

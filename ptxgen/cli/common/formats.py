@@ -52,7 +52,7 @@ class Output:
         for each in formats:
             name, equals, file = each.partition("=")
             choose("--format", name, FORMATS)
-            if not equals:
+            if not equals or file == "-":  # as for other files, "-" is standard output
                 printed.append(name)
                 continue
             if not file:

@@ -210,3 +210,8 @@ def test_a_diagnostic_of_a_source_elsewhere_is_at_the_ptx(
     assert cli("check", "k.ptx", "--format", "github").out.startswith("::error file=k.ptx,line=8,")
     monkeypatch.chdir(tmp_path)
     assert cli("check", "here/k.ptx", "--format", "github").out.startswith("::error file=k.cu,line=3,")
+
+
+def test_a_dash_is_standard_output(cli: Cli, project: Path) -> None:
+    assert cli("check", ".", "--format", "github=-").out == cli("check", ".", "--format", "github").out
+    assert not Path("-").exists()
