@@ -93,18 +93,13 @@ def sass(
     versions in git, and fails where figures grow.
     """
     from ptxgen.cli.toolchain.sass_gate import gate
-    from ptxgen.toolchain import AssemblerError
 
     written = Output.of(formats, as_json=as_json)
     asked = {"diff": _DIFF, "gate": _GATE}.get(words[0], _LISTING)
     given.require(words[0], asked)
-    try:
-        if words[0] == "gate":
-            return gate(words[1:], target, fail_on, base, written)
-        return _sass(words, target, kernel, fail_on, written, loop=loop, summary=summary, everything=everything)
-    except AssemblerError as error:  # exit code 1 is that of a difference
-        first, *more = str(error).splitlines()
-        raise InputError(first, more) from None
+    if words[0] == "gate":
+        return gate(words[1:], target, fail_on, base, written)
+    return _sass(words, target, kernel, fail_on, written, loop=loop, summary=summary, everything=everything)
 
 
 def _sass(
@@ -358,10 +353,25 @@ class Source:
     shipped: Shipped | None
 
     def listing(self, target: str | None) -> Listing:
-        """Its SASS. Raises ContainerError, AssemblerError."""
-        from ptxgen.sass import load
+        """Its SASS. Raises ContainerError, and InputError for PTX that does not assemble."""
+        if self.shipped:
+            return self.shipped.listing(target)
+        return listing_of(self.data, self.word, target)
 
-        return self.shipped.listing(target) if self.shipped else load(self.data, target=target, origin=self.word)
+
+def listing_of(data: bytes, word: str, target: str | None) -> Listing:
+    """The SASS of a file's bytes. Raises ContainerError, and InputError for PTX that does not assemble.
+
+    The exit code of a comparison is then 2: 1 is that of a difference.
+    """
+    from ptxgen.sass import load
+    from ptxgen.toolchain import AssemblerError
+
+    try:
+        return load(data, target=target, origin=word)
+    except AssemblerError as error:
+        first, *more = str(error).splitlines()
+        raise InputError(f"{word}: {first}", more) from None
 
 
 def _source(word: str, target: str | None) -> Source:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.cli.common.files import reason
 from ptxgen.cli.common.formats import Output
-from ptxgen.cli.errors import OK, WRONG, InputError
+from ptxgen.cli.errors import OK, WRONG, InputError, report
 from ptxgen.files import read_file, similar_file
 
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ THRESHOLDS = "registers,spills,loop-stalls+5%"
 def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: str | None, written: Output) -> int:
     """Compare each file with its version of a revision (HEAD), and fail where a figure exceeds its threshold.
 
-    Files that the revision does not have pass. Raises InputError, AssemblerError.
+    Files that the revision does not have pass; one that cannot be used does not keep the others from being compared.
+    Raises InputError.
     """
-    from ptxgen.reports import Place, Report, Result
-    from ptxgen.sass import compare, load
-    from ptxgen.sass.show import ThresholdError, broken_thresholds
+    from ptxgen.reports import Failure, Place, Report, Result
+    from ptxgen.sass import ContainerError
+    from ptxgen.sass.show import ThresholdError
 
     if not files:
         raise InputError("ptxgen sass gate takes PTX files: ptxgen sass gate FILE.ptx...")
@@ -35,16 +36,20 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
     # pre-commit names the revision that it compares with, where it does not run for a commit.
     revision = base or os.environ.get("PRE_COMMIT_FROM_REF") or "HEAD"
     found: list[Result] = []
+    failures: list[Failure] = []
     rows: list[dict[str, object]] = []
+    worst = OK
     for file in files:
-        before, after = _version(file, revision), _read(file)
-        broken: list[str] = []
-        if before is not None and before != after:
-            try:
-                one, other = (load(text, target=target, origin=file) for text in (before, after))
-                broken = broken_thresholds(compare(one, other), limits)
-            except ThresholdError as error:
-                raise InputError(str(error)) from None
+        try:
+            before, after = _version(file, revision), _read(file)
+            broken = _grown(file, before, after, target, limits)
+        except ThresholdError as error:
+            raise InputError(str(error)) from None
+        except (InputError, ContainerError) as error:
+            worst = max(worst, report(error) or OK)
+            failures.append(Failure(str(error), Place(file)))
+            rows.append({"file": file, "revision": revision, "state": "not usable", "broken": [], "error": str(error)})
+            continue
         found += [
             Result("sass-changed", "error", f"the SASS exceeds a threshold: {each}", Place(file)) for each in broken
         ]
@@ -56,8 +61,24 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
             assert isinstance(broken, list)
             print(f"{row['file']}: {'; '.join(broken) if broken else row['state']}")
 
-    written.write(text=text, data=lambda: {"ok": not found, "files": rows}, report=lambda: Report(tuple(found)))
-    return WRONG if found else OK
+    written.write(
+        text=text,
+        data=lambda: {"ok": not found and not failures, "files": rows},
+        report=lambda: Report(tuple(found), tuple(failures)),
+    )
+    return max(worst, WRONG if found else OK)
+
+
+def _grown(file: str, before: bytes | None, after: bytes, target: str | None, limits: str) -> list[str]:
+    """What exceeds its threshold. Raises InputError, ContainerError, ThresholdError."""
+    from ptxgen.cli.toolchain.sass import listing_of
+    from ptxgen.sass import compare
+    from ptxgen.sass.show import broken_thresholds
+
+    if before is None or before == after:
+        return []
+    one, other = (listing_of(text, word, target) for text, word in ((before, f"{file} of git"), (after, file)))
+    return broken_thresholds(compare(one, other), limits)
 
 
 def _read(file: str) -> bytes:

@@ -174,6 +174,15 @@ def test_the_gate_of_the_machine_code(cli: Cli, repository: Path) -> None:
     annotated = cli("sass", "gate", "kernels/loop.ptx", "--format", "github").out
     assert annotated.startswith("::error file=kernels/loop.ptx,title=SASS changed [sass-changed]::the SASS exceeds a ")
     assert cli("sass", "gate", "kernels/loop.ptx", "--base", "none").err == "error: git has no revision 'none'\n"
+    swap = repository / "kernels/swap.ptx"
+    swap.write_text(swap.read_text().replace("bar.sync", "bar.synk"))
+    outcome = cli("sass", "gate", "kernels/swap.ptx", "kernels/none.ptx", "kernels/loop.ptx")  # all are compared
+    assert outcome.code == 2
+    assert outcome.err.startswith("error: kernels/swap.ptx: ptxas refused the PTX for sm_90a\n")
+    assert "error: cannot read kernels/none.ptx: no such file or directory" in outcome.err
+    assert re.search(r"kernels/loop.ptx: .*loop-stalls: .*more than loop-stalls allows", outcome.out)
+    annotated = cli("sass", "gate", "kernels/swap.ptx", "--format", "github").out
+    assert annotated.startswith("::error file=kernels/swap.ptx,title=unusable input::kernels/swap.ptx: ptxas refused")
     assert cli("sass", "gate").err == "error: ptxgen sass gate takes PTX files: ptxgen sass gate FILE.ptx...\n"
 
 
