@@ -469,8 +469,8 @@ STRICTER = (
         r"elements of \w+ must be of type",
     ),
     Irreconcilable(
-        "Registers of another width or kind beside an integer constant, at which alone ptxas looks; they must agree with "
-        "the type of the instruction (PTX ISA 9.4)",
+        "Registers of another width or kind beside an integer constant, at which alone ptxas looks; they must agree "
+        "with the type of the instruction (PTX ISA 9.4)",
         form=r"memory\.|move\.mov|multimem\.|atomic\.|surface\.|w?mma\.|matrix\.",
         line=r"\{[^}]*(?<![\w.%])-?\d",
         objection="elements of \\w+ must (be of type|have one width)|elements of c must be registers|untyped registers",
@@ -489,7 +489,8 @@ STRICTER = (
         objection="must be integers, not",
     ),
     Irreconcilable(
-        "The low bits of a constant in a vector of 8-bit, 16-bit or packed floats, which have no constants (PTX ISA 4.5.2)",
+        "The low bits of a constant in a vector of 8-bit, 16-bit or packed floats, which have no constants (PTX ISA "
+        "4.5.2)",
         form=r"multimem\.|atomic\.",
         line=r"\{[^}]*(?<![\w.%])-?\d",
         objection=r"must be a \.\w+ register( for \.\w+)?, not the constant",
