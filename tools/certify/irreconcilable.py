@@ -53,6 +53,18 @@ STRICTER = (
         objection="parity must be 0 to 1",
     ),
     Irreconcilable(
+        "The state of an arrival at several CTAs, of which each has its own",
+        form=r"mbarrier\.arrive",
+        line=r"multicast::cluster",
+        objection="state must be the sink",
+    ),
+    Irreconcilable(
+        "Special registers as addresses, in some instructions; mov and cvt alone read them (PTX ISA 10)",
+        form="",
+        line=r"\[%[a-z]\w+(\+|\]|, )",
+        objection="must be a register or variable, not the special register",
+    ),
+    Irreconcilable(
         "A scope for the layout of an object",
         form=r"mbarrier\.check_layout",
         line="",
@@ -602,9 +614,9 @@ BROKEN = (
         objection="must be register",
     ),
     Irreconcilable(
-        "An address of 16 bits",
+        "An address of 8 or 16 bits",
         form="",
-        line=r"^fabric\.try_.*%x_b16_7",
+        line=r"^fabric\.try_.*%x_[bu](8|16)_7",
         objection="instruction 'mov'",
     ),
     Irreconcilable(
