@@ -21,6 +21,12 @@ SPARSE = (
     "mma.{}.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
     "{{%f1, %f2, %f3, %f4}}, {{%r1, %r2}}, {{%r3, %r4}}, {{%f1, %f2, %f3, %f4}}, %r5, 0x0;"
 )
+MMA = (
+    "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, "
+    "1, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;"
+)
+WAIT = "wgmma.wait_group.sync.aligned 0;"
+STORE = "st.global.f32 [%rd3], %f1;"
 LOOP = ".func f() { call f; ret; }"
 ALLOCATES = ".func f() { .reg .b64 %a; alloca.u64 %a, 64; ret; }"
 PAIR = ".func g();\n.func f() { call g; ret; }\n.func g() { call f; ret; }"
@@ -68,6 +74,15 @@ ROWS = [
     ("", "sm_90, texmode_independent", "9.0", "", ".global .texref t = {normalized_coords = 1};"),
     ("", "sm_90, texmode_independent", "9.0", "", ".global .samplerref s = {filter_mode = linear};"),
     ("pragma", "sm_90", "9.0", '.pragma "nounroll 5";', ""),
+    ("", "sm_90a", "9.0", MMA + WAIT + STORE, ""),
+    ("injected-wait", "sm_90a", "9.0", MMA + STORE, ""),
+    ("injected-wait", "sm_90a", "9.0", MMA + "add.f32 %f5, %f1, %f2;" + WAIT + "st.global.f32 [%rd3], %f5;", ""),
+    ("injected-wait", "sm_90a", "9.0", MMA + "mov.f32 %f5, %f1; st.global.f32 [%rd3], %f5;" + WAIT, ""),
+    ("injected-wait", "sm_90a", "9.0", MMA, ""),
+    ("injected-wait", "sm_90a", "9.0", MMA + "@%p1 bra E;" + WAIT + STORE + "E:", ""),
+    ("", "sm_90a", "9.0", "L:" + MMA + "@%p1 bra L;" + WAIT + STORE, ""),
+    ("", "sm_90a", "9.0", "L:" + MMA + "{ L: @%p2 bra L; } @%p1 bra L;" + WAIT + STORE, ""),
+    ("injected-wait", "sm_90a", "9.0", "L:" + MMA + WAIT.replace("0", "1") + "@%p1 bra L;" + STORE, ""),
     ("", "sm_90", "9.0", '.pragma "nounroll";', ""),
 ]
 
@@ -96,7 +111,7 @@ def test_warnings_are_those_of_ptxas(code: str, target: str, version: str, body:
     assert [(each.code, each.severity) for each in found] == ([(code, "warning")] if code else [])
     made = assemble(text, str(parse_target(target.partition(",")[0])))
     assert isinstance(made, Cubin)
-    assert bool(re.search("warning|Advisory|Potential|is ignored", made.log)) == bool(code), made.log
+    assert bool(re.search("warning|Advisory|Potential|is ignored|is injected", made.log)) == bool(code), made.log
 
 
 def test_a_function_without_a_body_is_unresolved_where_an_entry_calls_it() -> None:

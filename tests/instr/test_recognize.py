@@ -80,6 +80,8 @@ UNKNOWN = [
     ("exit.now;", "unknown-modifier", "exit has no modifier .now; it has none"),
     ("and.b32.b32 %a, %b, 1;", "repeated-modifier", "and: .b32 is repeated; write it once"),
     ("mul.lo.u32.s16 %a, %b, 1;", "unknown-modifier", "mul: .s16 is one too many for `mul.half.type d, a, b`"),
+    ("elect.sync %a, -1;", "operand-count",
+     "elect.sync: d|p must be a register and, behind |, a predicate, not %a: `elect.sync d|p, mask`"),
     ("elect.sync %m;", "operand-count", "elect.sync: the operands must be as in `elect.sync d|p, mask`, not %m"),
     ("setp.eq.u32 %p, %a;", "operand-count",
      "setp.eq.u32: the operands must be as in `setp.compare{.combine}{.ftz}.type p{|q}, a, b{, c}`, not %p, %a"),

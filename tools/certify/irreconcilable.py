@@ -425,6 +425,12 @@ STRICTER = (
         objection=r"has no modifier \.pred",
     ),
     Irreconcilable(
+        "Modifiers of other instructions, which many overlook: .texref, .b2, .finite",
+        form="",
+        line=r"^[^ ]*\.(texref|surfref|samplerref|b2|b6x16_p32|finite|pred)\b",
+        objection=r"(has|allows) no (modifier )?\.(texref|surfref|samplerref|b2|b6x16_p32|finite|pred)\b",
+    ),
+    Irreconcilable(
         "A vector of one as the parts of a packed value",
         form=r"move\.mov",
         line=r"\{%x_b32_7\}",

@@ -162,6 +162,9 @@ def _operand_mismatch(statement: syntax.Instruction, bound: Sequence[_Bound], sy
         if len(unfit) == 1:
             operand, pattern = unfit[0]
             wanted = " and ".join(f"{spec.name} must be {spec.describe()}" for spec in pattern.fields[:1])
+            if pattern.shape == "pair" and not pattern.optional:
+                first, second = pattern.fields
+                wanted = f"{first.name}|{second.name} must be {first.describe()} and, behind |, {second.describe()}"
             if pattern.shape == "bracket":
                 parts = [spec.name for spec in pattern.present(each.modifiers)]
                 wanted = (

@@ -116,6 +116,7 @@ _TITLES = {
     "immediate-range": "constant out of range",
     "data-range": "constant out of range",
     "implied-modifier": "missing modifier",
+    "injected-wait": "missing wait",
     "initializer": "illegal initial value",
     "linkage": "illegal linkage",
     "location": "unknown location",

@@ -16,6 +16,7 @@ from ptxgen.instr.model.types import TYPES
 from ptxgen.instr.module.context import Context
 from ptxgen.instr.module.limits import objects
 from ptxgen.instr.module.reach import Reach, instructions, operand_names
+from ptxgen.instr.module.waits import wait_problems
 
 #: Chips whose a and f targets (sm_90: the a target) have the fast multicast.
 _MULTICAST = (90, 100, 101, 103, 107, 110)
@@ -93,6 +94,8 @@ def module_advice(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[s
         if place is not None:
             message = ".loc without a .file: the cubin's line information is incomplete"
             yield place, Problem("loc-without-file", message, "warning")
+    for function in module.functions:
+        yield from wait_problems(function)
     yield from _reached(module, analysis)
 
 
