@@ -177,7 +177,7 @@ def test_the_reference_is_softmax() -> None:
     [
         (("selp.b32 %r_score", "selp.b32 %r_none", 1), None),  # no such register: the check refuses it
         ((r"mul.f32 %r_value(\d+), %r_value\1, %f_shrink0;", r"mov.b32 %r_value\1, %r_value\1;", 1), "o"),
-        ((r"sub.rn.f32 %f_other1, %f_other1, %f_bias1;", "", 1), "lse"),
+        ((r"sub.rn.f32 %f_lse1, %f_lse1, %f_bias1;", "", 1), "lse"),
         ((r"max.f32 %f_largest0, %f_largest0, %f_other0;", "", 2), "o"),
         ((r"setp.gt.s32 %p_seen, %r_left0, 16;", "setp.gt.s32 %p_seen, %r_left0, 17;", 1), "o"),
     ],

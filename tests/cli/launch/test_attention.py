@@ -46,7 +46,7 @@ def test_an_edited_kernel_runs_as_its_own(cli: Cli, tmp_path: Path) -> None:
     text = path.read_text()
     assert text == find(NAME).plan(head_size=64).text
     assert cli("run", path, "--queries", "10", "--keys", "20").code == 0
-    path.write_text(text.replace("add.f32 %f_sum0, %f_sum0, %f_other0;", "", 1))
+    path.write_text(text.replace("add.f32 %f_sum0, %f_sum0, %f_other_sum0;", "", 1))
     outcome = cli("run", path, "--queries", "10", "--keys", "20")
     assert outcome.code == 1
     assert "elements of o are wrong; the first: o[0, 0, 0, 0]" in outcome.out
