@@ -157,8 +157,8 @@ class NativeBlocks:
         self.unwatched: list[Block | None] = [None] * blocks
         #: The code of instructions by `id`, None of those that the NumPy code executes.
         self.codes: dict[int, bytes | None] = {}
-        #: Operations of runs, by the `id` of the first instruction and their number.
-        self.runs: dict[tuple[int, int], Operation] = {}
+        #: Operations of runs, by the `id` of each of their instructions.
+        self.runs: dict[tuple[int, ...], Operation] = {}
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def _code(operation: Operation, blocks: NativeBlocks, library: Library) -> bytes
 def _joined(run: Sequence[Operation], blocks: NativeBlocks, library: Library) -> list[Operation]:
     if not run:
         return []
-    first, key = run[0], (id(run[0]), len(run))
+    first, key = run[0], tuple(map(id, run))
     found = blocks.runs.get(key)
     if found is None:
         codes = b"".join(code for each in run if (code := _code(each, blocks, library)) is not None)

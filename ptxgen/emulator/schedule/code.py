@@ -33,7 +33,7 @@ class Code:
         self._program, self._machine = program, machine
         #: Instructions that nothing executes, as only data depend on them.
         self._unused = frozenset[Operation]() if machine.timeline.computes else Unused.of(program).operations
-        self._library = None if single or self._unused else library()
+        self._library = None if single else library()
         #: Whether a block is as it will stay.
         self._settled = [self._library is None] * len(program.blocks)
         self._blocks: list[Block | None] = [None] * len(program.blocks)
@@ -42,10 +42,7 @@ class Code:
     def __getitem__(self, rank: int) -> Block:
         found = self._blocks[rank]
         if found is None:
-            block = self._program.blocks[rank]
-            if not self._unused.isdisjoint(block.operations):
-                block = replace(block, operations=[each for each in block.operations if each not in self._unused])
-            found = self._blocks[rank] = self._watched(block)
+            found = self._blocks[rank] = self._watched(self._executed(rank))
         if not self._settled[rank] and self._library is not None:
             times = self._program.native.times
             times[rank] += 1
@@ -59,11 +56,18 @@ class Code:
         is_watched = block is not program.blocks[rank]
         if not is_watched and (made := native.unwatched[rank]) is not None:
             return made
-        operations = with_runs(block.operations, program.blocks[rank].operations, native, library)
+        operations = with_runs(block.operations, self._executed(rank).operations, native, library)
         made = replace(block, operations=operations)
         if not is_watched:
             native.unwatched[rank] = made
         return made
+
+    def _executed(self, rank: int) -> Block:
+        """A block of the program without the instructions that nothing executes."""
+        block = self._program.blocks[rank]
+        if self._unused.isdisjoint(block.operations):
+            return block
+        return replace(block, operations=[each for each in block.operations if each not in self._unused])
 
     def _watched(self, block: Block) -> Block:
         if not self._watchers:
