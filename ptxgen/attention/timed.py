@@ -37,5 +37,6 @@ def predict_attention(
         flop=float(problem.flop),
         preserve=False,
         arrays=list(arrays.values()),
+        tiles=0 if plan.config.causal else plan.scheduler.equal_tiles(problem.queries, problem.heads, problem.batches),
     )
     return replace(found, roles=grouped(found.roles, plan.roles.names))

@@ -10,6 +10,7 @@ from ptxgen.device import Kernel
 from ptxgen.timing.engines import Share, Span
 from ptxgen.timing.machines import Machine
 from ptxgen.timing.schedule import MachineSchedule, Segment
+from ptxgen.timing.walk import Walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,17 +108,23 @@ def made(
     ctas: int,
     clusters: tuple[int, int, int],
     resident: int,
+    walk: Walk | None,
     clock: float,
     flop: float,
     share: Share,
     l2: str,
 ) -> Prediction:
-    """The prediction of what the schedule has counted. `clusters`: simulated, of those of this SM, of the grid."""
+    """The prediction of what the schedule has counted.
+
+    `clusters`: simulated, of those of this SM, of the grid. `walk`: where some tiles count as equal.
+    """
     sm = timed.sm
     simulated, mine, count = clusters
     busy = max([float(timed.now), *(end for _, _, end in timed.ctas)])
     repeats = 0.0
-    if mine > simulated:
+    if walk is not None:
+        repeats = walk.left * walk.period
+    elif mine > simulated:
         ends = sorted(end for _, _, end in timed.ctas)
         size = max(len(ends) // simulated, 1)
         per_round = (ends[-1] - ends[resident * size - 1]) / max(simulated / resident - 1, 1)
@@ -135,7 +142,10 @@ def made(
         "issue": timed.issued / busy / 4 / len(timed.engines),
     }
     words = f"{simulated} of {count} clusters" if count > 1 else "the only cluster"
-    if repeats:
+    if walk is not None:
+        words = f"{walk.simulated} of the {walk.tiles} tiles of one cluster; the other {walk.left} are extrapolated at "
+        words += f"{walk.period:,.0f} cycles each"
+    elif repeats:
         words += f"; {mine - simulated} more of the same SM count as equal to the last"
     return Prediction(
         kernel=kernel.name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ from ptxgen.emulator.checks.efficiency import LINE_BYTES, wavefronts
 from ptxgen.emulator.engines.timeline import Action, Timeline
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.load.unused import Unused
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
@@ -31,6 +33,10 @@ _SECTOR = 32
 _SCHEDULERS = 4
 #: Cycles that warps may lie apart which execute a block at a time.
 _TOGETHER = 4
+
+
+class DataNeededError(Exception):
+    """A load that decides something reads shared memory to which a copy has moved no data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,9 @@ class MachineSchedule(Timeline, Observer):
         #: Begin and end of each CTA that has run, by slot.
         self.ctas: list[tuple[int, float, float]] = []
         self._cta_begins: dict[int, float] = {}
+        #: Loads whose results decide something, and by slot the granules of shared memory that hold no data.
+        self._deciding = frozenset[Statement]()
+        self._missing: dict[int, NDArray[np.bool_]] = {}
 
     # The policy.
 
@@ -97,6 +106,8 @@ class MachineSchedule(Timeline, Observer):
         self._slot = [int(each) for each in machine.cta_slot]
         assert isinstance(program, Program)
         self._program = program
+        if not self.computes:
+            self._deciding = Unused.of(program).loads
         self._costs = self._costs_of(program)
         self._lines = self._costs.lines
 
@@ -293,6 +304,35 @@ class MachineSchedule(Timeline, Observer):
                 engines = self.engines[self._sm(self._slot[warp])]
                 begin = engines.shared.take(self._at[warp], waves)
                 self._at[warp] = max(self._at[warp], begin + waves - 1)
+
+    def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
+        if self._deciding:
+            assert self._machine is not None
+            if slot not in self._missing:
+                self._missing[slot] = np.zeros(self._machine.shared.size // GRANULE + 1, np.bool_)
+            self._missing[slot][granules] = True
+
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[np.generic]]) -> None:
+        if self._missing and access.places.inside is not None:
+            for slot, granules in self._shared_granules(access):
+                self._missing[slot][granules] = False
+
+    def memory_loads(self, access: MemoryAccess) -> None:
+        """Raises DataNeededError, for the launch to run again with data."""
+        if not self._missing or access.places.inside is None or access.statement not in self._deciding:
+            return
+        if any(self._missing[slot][granules].any() for slot, granules in self._shared_granules(access)):
+            raise DataNeededError(access.statement.opcode)
+
+    def _shared_granules(self, access: MemoryAccess) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """The granules of an access by slot, of those slots to which copies have written."""
+        places = access.places
+        assert places.slots is not None
+        assert places.inside is not None
+        slots = np.broadcast_to(places.slots, places.inside.shape)
+        for slot in set(slots[access.active].tolist()).intersection(self._missing):
+            here = places.inside[access.active & (slots == slot)]
+            yield slot, np.concatenate([here // GRANULE, (here + access.size - 1) // GRANULE])
 
     def barrier_arrives(
         self,

@@ -1,12 +1,13 @@
 """`predict`: the cycles of a launch on a described machine.
 
 The CTAs that one SM runs, one cluster after the other, are emulated under the machine schedule; the SM has its share of
-what all SMs use. Clusters that repeat are simulated a few times, the others take as long as the last of them.
+what all SMs use. Clusters that repeat are simulated a few times, the others take as long as the last of them; likewise
+the tiles over which a cluster walks (`walk`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import prod
@@ -18,7 +19,6 @@ from ptxgen.emulator import Emulator
 from ptxgen.emulator.device import EmulatedArray, with_directives
 from ptxgen.emulator.engines.timeline import Timeline
 from ptxgen.emulator.load.program import Program
-from ptxgen.emulator.load.unused import Unused
 from ptxgen.emulator.observer import ProgramView
 from ptxgen.instr.model.targets import parse_target, runs_on
 from ptxgen.sass import Function
@@ -29,7 +29,8 @@ from ptxgen.timing.issue import Costs
 from ptxgen.timing.machines import MACHINES, Machine
 from ptxgen.timing.multiprocessor import MULTIPROCESSORS, Multiprocessor
 from ptxgen.timing.prediction import Prediction, TimingError, made
-from ptxgen.timing.schedule import MachineSchedule
+from ptxgen.timing.schedule import DataNeededError, MachineSchedule
+from ptxgen.timing.walk import Walk, lengths, period
 
 L2 = Literal["warm", "cold"]
 #: Clusters in a row that an SM simulates before those that follow count as equal.
@@ -46,6 +47,59 @@ class Traffic:
 
     misses: float
     store_misses: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The clusters of one SM: every `slots`-th of the grid's `count`, `resident` at a time.
+
+    `tiles`: those over which the grid's clusters walk; `cancels`: the clusters take over others' by launch control.
+    """
+
+    shape: LaunchShape
+    count: int
+    slots: int
+    resident: int
+    tiles: int
+    cancels: bool
+
+    @property
+    def order(self) -> range:
+        return range(0, self.count, self.slots)
+
+    @property
+    def walked(self) -> int:
+        """The tiles of the first cluster, if only some of them need be simulated; else 0."""
+        if self.cancels:
+            return len(self.order) if self.resident == 1 else 0
+        alone = len(self.order) == 1 and self.shape.grid[1:] == self._cluster[1:]
+        return -(-self.tiles // self.count) if alone else 0
+
+    @property
+    def _cluster(self) -> tuple[int, int, int]:
+        return self.shape.cluster or (1, 1, 1)
+
+    def lengths(self) -> Iterator[int]:
+        """Of how many tiles a cluster may be simulated instead of all, the fewest first."""
+        for few in lengths(self.walked):
+            steps = -(-self.tiles // few)
+            if self.cancels or -(-self.tiles // steps) == few:
+                yield few
+
+    def part(self, few: int) -> tuple[tuple[int, int, int], Sequence[int]]:
+        """The grid, and the clusters of it that are simulated, so that one walks over so many tiles."""
+        if self.cancels:
+            return self.shape.grid, self.order[:few] if few else self.order
+        if few < self.walked:
+            return (-(-self.tiles // few) * self._cluster[0], *self.shape.grid[1:]), (0,)
+        repeats = -(-len(self.order) // self.resident) > _ROUNDS + 1
+        return self.shape.grid, self.order[: _ROUNDS * self.resident] if repeats else self.order
+
+    def times(self, few: int) -> float:
+        """How often the part of so many tiles is in the launch."""
+        if few < self.walked and not self.cancels:
+            return self.tiles / few
+        return self.count / max(len(self.part(few)[1]), 1)
 
 
 @lru_cache(maxsize=32)
@@ -75,7 +129,8 @@ def costs_of(kernel: Kernel, sm: Multiprocessor, program: ProgramView) -> Costs:
 class TimedEmulator(Emulator):
     """An emulator whose time is that of `sms` multiprocessors of a machine, which run the clusters of `sample`.
 
-    `computes`: False where no data are computed on which neither control flow nor addresses depend.
+    `computes`: False where no data are computed on which neither control flow nor addresses depend. `launch` raises
+    DataNeededError where they turn out to depend on what a copy brings.
     """
 
     def __init__(
@@ -99,8 +154,7 @@ class TimedEmulator(Emulator):
     def _timeline(self, kernel: Kernel) -> Timeline:
         sm = MULTIPROCESSORS[self._described.name]
         engines = [Engines(self._described, sm, self._share, number) for number in range(self._sms)]
-        computes = self._computes or Unused.of(self._program(kernel, explored=False)).needs_data
-        self.timed = MachineSchedule(partial(costs_of, kernel, sm), engines, computes=computes)
+        self.timed = MachineSchedule(partial(costs_of, kernel, sm), engines, computes=self._computes)
         self.observers = (self.timed,)
         return self.timed
 
@@ -123,6 +177,7 @@ def predict(
     traffic: Traffic | None = None,
     preserve: bool = True,
     arrays: Sequence[object] = (),
+    tiles: int = 0,
 ) -> Prediction:
     """The cycles of one launch, as Nsight Compute counts them, and where they go.
 
@@ -134,6 +189,8 @@ def predict(
     - `preserve`: False where what the launch stores in memory may stay there.
     - `arrays`: those that are no arguments, as tensormaps alone refer to them.
     - `traffic`: the hit rates, where they are known; else from the bytes of the arrays and of the loads.
+    - `tiles`: equal tiles over which the clusters walk, each from that of its own number on in steps of %nctaid.x over
+      the cluster's x; 0 where there are none. Only some of one cluster's are simulated if they repeat.
 
     Raises TimingError, in one sentence, for what cannot be predicted; LaunchError and KernelArgumentError as `launch`.
     """
@@ -150,45 +207,62 @@ def predict(
     slots = described.cluster_slots(size)
     if not resident or not slots:
         raise TimingError(f"{kernel.name}: no multiprocessor of an {described.title} holds a CTA of this shape")
-    order = range(0, count, slots)
-    rounds = -(-len(order) // resident)
-    sample = order[: _ROUNDS * resident] if rounds > _ROUNDS + 1 else order
+    cancels = any("clusterlaunchcontrol.try_cancel" in each.opcode for each in _instructions(kernel))
+    work = _Work(shape, count, slots, resident, tiles, cancels)
     active = min(count, slots) * size
     megahertz = (
         clock or described.clock_of(flop / max(_array_bytes(held), 1)) if flop else clock or described.boost.value
     )
 
-    def run(share: Share) -> TimedEmulator:
+    computes = False
+
+    def run(share: Share, few: int) -> MachineSchedule:
+        nonlocal computes
+        launched, sample = work.part(few)
         emulator = TimedEmulator(
-            described, share, sms=size, sample=sample, computes=False, resident=min(resident, len(sample))
+            described, share, sms=size, sample=sample, computes=computes, resident=min(resident, len(sample))
         )
         if memory is not None:
             emulator.memory = memory
         before = memory.copy() if memory is not None and preserve else None
-        report = emulator.launch(kernel, grid, block, args, cluster=cluster, shared_bytes=shared_bytes)
-        if memory is not None and before is not None:
-            memory.data[: len(before.data)] = before.data
+        try:
+            report = emulator.launch(kernel, launched, block, args, cluster=cluster, shared_bytes=shared_bytes)
+        except DataNeededError:
+            computes = True
+            return run(share, few)
+        finally:
+            if memory is not None and before is not None:
+                memory.data[: len(before.data)] = before.data
         if report.status not in ("ok", "findings"):
             why = report.findings[0].message.splitlines()[0] if report.findings else report.status
             raise TimingError(f"the emulated launch ends as {report.status}, so it has no time: {why}")
-        return emulator
+        assert emulator.timed is not None
+        return emulator.timed
 
-    share = _share(described, active, megahertz, traffic or Traffic(0.0))
-    emulator = run(share)
-    assert emulator.timed is not None
     if traffic is None:
-        found = _traffic(emulator.timed, described, held, count / max(len(sample), 1), l2)
-        if found.misses or found.store_misses:
-            share = _share(described, active, megahertz, found)
-            emulator = run(share)
-            assert emulator.timed is not None
+        traffic = Traffic(0.0)
+        if l2 == "cold" or _array_bytes(held) > _capacity(described):
+            few = min(work.walked, 1)
+            counted = run(_share(described, active, megahertz, traffic), few)
+            traffic = _traffic(counted, described, held, work.times(few))
+    share = _share(described, active, megahertz, traffic)
+    for few in work.lengths():
+        timed = run(share, few)
+        if (cycles := period(timed, few)) is not None:
+            walk = Walk(few, work.walked, cycles)
+            break
+    else:
+        few, walk = work.walked, None
+        timed = run(share, few)
+    sample = work.part(few)[1]
     return made(
-        emulator.timed,
+        timed,
         kernel,
         described,
         ctas=prod(shape.grid),
-        clusters=(len(sample), len(order), count),
+        clusters=(len(sample), len(work.order), count),
         resident=min(resident, len(sample)),
+        walk=walk,
         clock=megahertz,
         flop=flop,
         share=share,
@@ -247,12 +321,15 @@ def _share(machine: Machine, active: int, megahertz: float, traffic: Traffic) ->
     )
 
 
-def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], times: float, l2: L2) -> Traffic:
+def _capacity(machine: Machine) -> float:
+    """Bytes of a working set that the L2 keeps."""
+    return machine.l2_bytes.value * machine.l2_reuse.value
+
+
+def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], times: float) -> Traffic:
     """The part of the loads that misses: the bytes of the arrays, once, over all that are loaded."""
-    unique, capacity = _array_bytes(args), machine.l2_bytes.value * machine.l2_reuse.value
-    if l2 == "warm" and unique <= capacity:
-        return Traffic(0.0)
+    unique = _array_bytes(args)
     loaded = sum(each.loaded for each in timed.engines) * times
     stored = sum(each.stored for each in timed.engines) * times
     misses = min(unique / loaded, 1.0) if loaded else 0.0
-    return Traffic(misses, 1.0 if stored and unique > capacity else 0.0)
+    return Traffic(misses, 1.0 if stored and unique > _capacity(machine) else 0.0)

@@ -10,6 +10,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from ptxgen.emulator.load.program import Operation, Program
+from ptxgen.syntax import Statement
 
 #: Instructions that pass a carry on, which is no register here.
 _CARRIES = re.compile(r"\.cc\b|^(addc|subc|madc)\b")
@@ -22,15 +23,13 @@ _GENERIC = frozenset({"global", "shared", "local", "generic"})
 
 @dataclass(frozen=True)
 class Unused:
-    """The instructions of a program that need not be executed, and the state spaces whose contents matter."""
+    """The instructions of a program that need not be executed, and the statements whose loads decide something.
+
+    Where one of `loads` reads bytes of shared memory that a copy has written, the copies must move their data.
+    """
 
     operations: frozenset[Operation]
-    loaded: frozenset[str]
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether control flow or addresses may come from what copies or MMAs have written."""
-        return not self.loaded.isdisjoint(("shared", "generic", "tmem"))
+    loads: frozenset[Statement]
 
     @classmethod
     def of(cls, program: Program) -> Unused:
@@ -38,7 +37,7 @@ class Unused:
 
         Whatever branches, accesses memory or synchronizes is executed; so is what its predicates, addresses and other
         operands come from, but not what it only stores where no used register is loaded from, nor what an MMA adds up:
-        a branch on the result of an MMA in registers finds what was there before.
+        a branch on the result of an MMA, in registers or tensor memory, finds what was there before.
         The order of instructions plays no role: a register counts as used if anything uses it.
         """
         found = program.found.get(cls)
@@ -63,7 +62,10 @@ def _found(program: Program) -> Unused:
             *(_spaces(each) for each in program.operations if not _written(each).isdisjoint(used))
         )
         if spaces <= loaded:
-            return Unused(frozenset(each for each in left if _is_dropped(each)), loaded)
+            deciding = (each for each in program.operations if _spaces(each) and not _written(each).isdisjoint(used))
+            return Unused(
+                frozenset(each for each in left if _is_dropped(each)), frozenset(each.statement for each in deciding)
+            )
         loaded |= spaces
 
 
@@ -87,11 +89,12 @@ def _is_dropped(operation: Operation) -> bool:
 
 
 def _spaces(operation: Operation) -> frozenset[str]:
-    """The state spaces that an instruction loads registers from; of MMAs none, whose results are not computed."""
+    """The state spaces that an instruction loads registers from; of MMAs none, whose results are not computed, nor are
+    those that are loaded from tensor memory."""
     traits = operation.traits
     if traits is None or traits.multiplies or operation.statement.opcode.startswith("mbarrier"):
         return frozenset()
-    spaces = traits.spaces_read
+    spaces = traits.spaces_read - {"tmem"}
     return spaces | _GENERIC if "generic" in spaces else spaces
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +104,18 @@ class TileScheduler:
             split = f", {self.split_k} CTAs each," if self.split_k > 1 else ""
             raise PlanError(f"{batches} batches{split} do not fit: a grid has at most 65535 in z")
         return x, y, batches * self.split_k
+
+    def equal_tiles(self, m: int, n: int, batches: int = 1) -> int:
+        """The tiles over which the clusters of a static scheduler walk, if all take as long; else 0."""
+        if self.kind != "static" or self.folded or self.grouped != "none":
+            return 0
+        return (
+            prod(
+                -(-extent // (tile * ctas))
+                for extent, tile, ctas in zip((m, n), (self.rows, self.columns), self.cluster, strict=True)
+            )
+            * batches
+        )
 
     @property
     def splits(self) -> bool:

@@ -55,6 +55,7 @@ def predict_gemm(
         flop=2.0 * m * n * k * problem.batches,
         traffic=_traffic(problem, described, l2),
         preserve=False,
+        tiles=problem.plan.scheduler.equal_tiles(m, n, problem.batches),
     )
     return replace(found, roles=grouped(found.roles, plan.roles.names))
 
