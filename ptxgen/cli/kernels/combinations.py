@@ -12,7 +12,7 @@ from ptxgen import limits
 from ptxgen.builder import TemplateError
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.devices import Schedule
-from ptxgen.device import Kernel
+from ptxgen.device import Kernel, LaunchError
 from ptxgen.gemm import GemmPlan, PlanError, find, parse_options
 from ptxgen.gemm.job import GemmJob, GemmResult
 from ptxgen.toolchain import AssemblerError, assemble
@@ -28,7 +28,7 @@ LAUNCHES, WARM_UP = 20, 3
 class Combination:
     """Options of a kernel, as text, and the problem. It is run where there is a schedule, or on the GPU.
 
-    `multiprocessors`: those of the GPU whose waves are counted.
+    `multiprocessors`: those of the GPU whose waves are counted. `machine`: the one whose time is predicted, or "".
     """
 
     kernel: str
@@ -40,6 +40,7 @@ class Combination:
     schedule: Schedule | None = None
     seed: int = 0
     gpu: bool = False
+    machine: str = ""
 
     def __str__(self) -> str:
         return " ".join([self.kernel, *(f"{name}={value}" for name, value in self.options)])
@@ -50,8 +51,8 @@ class Row:
     """What became of a combination. Sizes in bytes; `seconds` are those of a launch on a GPU.
 
     `status`: "ok", "illegal" (it cannot be planned), "refused" (by the check or ptxas), what a run that went wrong
-    ended as, or "died"; `reason` says why it is not "ok". `waves` are tiles of C by the CTAs that the GPU holds at a
-    time.
+    ended as, or "died"; `reason` says why it is not "ok", or why nothing is predicted. `waves` are tiles of C by the
+    CTAs that the GPU holds at a time. `predicted_us`: microseconds of a launch as `ptxgen time` predicts them.
     """
 
     options: tuple[tuple[str, str], ...]
@@ -69,6 +70,9 @@ class Row:
     waves: float | None = None
     seconds: float | None = None
     tflops: float | None = None
+    predicted_us: float | None = None
+    predicted_tflops: float | None = None
+    bound_by: str = ""
 
     @property
     def legal(self) -> bool:
@@ -106,6 +110,8 @@ def evaluate(combination: Combination) -> Row:
         warnings=len(cubin.warnings), ptx_bytes=len(text.encode()), ctas_per_sm=per_sm,
         waves=_waves(plan, _tiles(job), per_sm * one.multiprocessors),
     )  # fmt: skip
+    if one.machine and not one.gpu:
+        row = _predicted(row, plan, one)
     if one.schedule is None and not one.gpu:
         return row
     if not one.gpu:
@@ -117,6 +123,19 @@ def evaluate(combination: Combination) -> Row:
         return row
     seconds = statistics.median(repeated.seconds)
     return replace(row, seconds=seconds, tflops=2e-12 * one.m * one.n * one.k / seconds)
+
+
+def _predicted(row: Row, plan: GemmPlan, one: Combination) -> Row:
+    """The row with the time that is predicted, or the reason why none is."""
+    from ptxgen.gemm.prediction.timed import predict_gemm
+    from ptxgen.timing import TimingError
+
+    try:
+        found = predict_gemm(plan, one.m, one.n, one.k, one.machine)
+    except (TimingError, LaunchError) as error:
+        return replace(row, reason=f"no prediction: {_one_line(error)}")
+    made = round(found.microseconds, 3), round(found.tflops, 1)
+    return replace(row, predicted_us=made[0], predicted_tflops=made[1], bound_by=found.bound_by)
 
 
 def _judged(row: Row, result: GemmResult) -> Row:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ptxgen.gemm import KernelEntry
 
 #: What --sort takes beside the options.
-SORTS = ("registers", "shared", "tmem", "spills", "waves", "time")
+SORTS = ("registers", "shared", "tmem", "spills", "waves", "time", "predicted")
 _OPTIONS_OF_TILE = ("m_tile", "n_tile")
 
 
@@ -84,6 +84,16 @@ def sweep(
             autocompletion=completion.words(*devices.DEVICES),
         ),
     ] = "emulator",
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="MACHINE",
+            help="Predict the time of each on b200, h200 or h100, as 'ptxgen time' does.",
+            show_default=False,
+            autocompletion=completion.machines,
+        ),
+    ] = None,
     sort: Annotated[
         str | None,
         typer.Option(
@@ -122,26 +132,41 @@ def sweep(
         raise InputError(f"{kernel} has no options to sweep; give a kernel of 'ptxgen kernels', or FOLDER#RUNG")
     entry = find_kernel(kernel)
     values = _values(entry, kernel, [*(options or ()), *settings])
+    if machine is not None:
+        _require_machine(machine, kernel, entry.target)
     if sort is not None:
         choose("--sort", sort, (*SORTS, *values))
+        if sort == "predicted" and machine is None:
+            raise InputError("--sort predicted goes with --time MACHINE, which predicts the times")
     if device == "gpu":
         gpu = devices.open_device(device, kernel, entry.target, chosen, seed)
         del gpu  # each combination has a process and a context of its own: a fault ends both
     slots = multiprocessors or usual(entry.target)
     named = f"{entry.folder.resolve()}#{entry.name}" if entry.folder else entry.name
     todo = [
-        Combination(named, tuple(zip(values, each, strict=True)), m, n, k, slots, chosen if run else None, seed)
+        Combination(
+            named,
+            tuple(zip(values, each, strict=True)),
+            m,
+            n,
+            k,
+            slots,
+            chosen if run else None,
+            seed,
+            machine=machine or "",
+        )
         for each in itertools.product(*values.values())
     ]
     with Executor(jobs, dask) as executor:
         rows = _rows(executor, todo)
     if device == "gpu":
-        rows = [_on_gpu(one) if row.ok else row for one, row in zip(todo, rows, strict=True)]
+        rows = [_on_gpu(one, row) if row.ok else row for one, row in zip(todo, rows, strict=True)]
     if sort is not None:
         rows.sort(key=lambda row: _key(row, sort))
     heading = {
         "kernel": kernel, "target": entry.target, "problem": {"m": m, "n": n, "k": k}, "multiprocessors": slots,
         "device": device if run or device == "gpu" else None, "schedule": chosen if run else None,
+        "predicted_on": machine,
     }  # fmt: skip
     if as_json:
         import json
@@ -154,6 +179,16 @@ def sweep(
     else:
         _print_table(rows, values, heading)
     return OK if all(row.ok for row in rows if row.legal) else WRONG
+
+
+def _require_machine(name: str, kernel: str, target: str) -> None:
+    """Raises InputError unless the machine has a description and runs the target."""
+    from ptxgen.instr.model.targets import parse_target, runs_on
+    from ptxgen.timing import MACHINES
+
+    described = MACHINES[choose("--time", name, list(MACHINES))]
+    if not runs_on(parse_target(target), parse_target(described.target)):
+        raise InputError(f"{kernel} is for {target}, which an {described.title} ({described.target}) does not run")
 
 
 def _values(entry: KernelEntry, kernel: str, given: Sequence[str]) -> dict[str, list[str]]:
@@ -193,19 +228,23 @@ def _rows(executor: Executor, todo: Sequence[Combination]) -> list[Row]:
     return made
 
 
-def _on_gpu(one: Combination) -> Row:
-    """The row with what the GPU says, in a process of its own."""
+def _on_gpu(one: Combination, row: Row) -> Row:
+    """The row with what the GPU says, in a process of its own; what was predicted stays."""
     from ptxgen.executor import Executor
 
     with Executor(1) as executor:
         (made,) = _rows(executor, [replace(one, gpu=True)])
-    return made
+    return replace(
+        made, predicted_us=row.predicted_us, predicted_tflops=row.predicted_tflops, bound_by=row.bound_by,
+        reason=made.reason or row.reason,
+    )  # fmt: skip
 
 
 def _key(row: Row, sort: str) -> tuple[bool, Any]:
     """What to sort by: rows that have no such value last."""
     if sort in SORTS:
-        field = {"shared": "shared_bytes", "tmem": "tmem_columns", "time": "seconds"}.get(sort, sort)
+        named = {"shared": "shared_bytes", "tmem": "tmem_columns", "time": "seconds", "predicted": "predicted_us"}
+        field = named.get(sort, sort)
         value = _spills(row) if sort == "spills" else getattr(row, field)
         return value is None, value or 0
     text = dict(row.options)[sort]
@@ -242,6 +281,7 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
     from ptxgen.cli.common.terminal import NARROW, grid, output
 
     timed = any(row.seconds is not None for row in rows)
+    predicted = heading["predicted_on"] is not None
     ran = heading["device"] is not None
     heads = [
         "registers",
@@ -252,6 +292,7 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
         "tiles",
         "waves",
         *(["µs", "TFLOP/s"] if timed else []),
+        *(["predicted µs", "TFLOP/s", "bound by"] if predicted else []),
     ]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     varied = [name for name, values in options.items() if len(values) > 1]
@@ -271,6 +312,12 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
                 None if row.seconds is None else f"{row.seconds * 1e6:.1f}",
                 None if row.tflops is None else f"{row.tflops:.0f}",
             ]
+        if predicted:
+            cells += [
+                None if row.predicted_us is None else f"{row.predicted_us:.1f}",
+                None if row.predicted_tflops is None else f"{row.predicted_tflops:.0f}",
+                row.bound_by or None,
+            ]
         words, style = _verdict(row, "✓ correct" if ran else "✓")
         values = [value for name, value in row.options if name in varied]
         body.append([*values, *("-" if each is None else str(each) for each in cells), Text(words, style=style)])
@@ -279,6 +326,7 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
     bad = sum(not row.ok for row in legal)
     size = "M {m}, N {n}, K {k}".format(**heading["problem"])
     how = f", run {heading['schedule']}" if heading["schedule"] else ""
+    how += f", predicted for {heading['predicted_on']}" if predicted else ""
     same = "".join(f" {name}={value}" for name, (value, *others) in options.items() if not others)
     with output() as console:
         title = Text.assemble(
@@ -298,8 +346,8 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
             console.print(table)  # whole
             console.width = width
         for row in rows:
-            if not row.ok:
-                words, style = _verdict(row, "")
+            if not row.ok or row.reason:
+                words, style = _verdict(row, "✓")
                 named = " ".join(f"{name}={value}" for name, value in row.options if name in varied)
                 console.print(Text.assemble((f"{named} " if named else "", "cyan"), (f"{words}: ", style), row.reason))
         console.print(

@@ -16,6 +16,7 @@ from ptxgen.cli.kernels.combinations import LAUNCHES, WARM_UP
 from ptxgen.device import Finding, LaunchReport
 from ptxgen.executor import Executor
 from ptxgen.gemm import find
+from ptxgen.gemm.prediction.timed import predict_gemm
 from ptxgen.toolchain import ToolNotFoundError, assemble
 from tests.support.command_line import Cli
 from tests.support.fake_device import FakeDevice
@@ -67,6 +68,27 @@ def test_the_table(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.split()[-2:] for line in lines[:4]] == [["3.46", "✓"], ["6.92", "✓"], ["6.92", "✓"], ["-", "illegal"]]
     assert lines[4].startswith("stages=7 tile=256x256 illegal: the kernel needs 245972 bytes")
     assert "4 combinations: 3 legal, 1 illegal; every legal one is clean." in " ".join(lines)
+
+
+def test_predicted_times(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of `ptxgen time`; an illegal combination has none."""
+    monkeypatch.setenv("COLUMNS", "160")
+    sizes = ("--m", 256, "--n", 256, "--k", 256, "--jobs", 0)
+    options = ("blackwell/clc", "stages=4,2,7", "tile=256x256", "--time", "b200", "--sort", "predicted")
+    found = rows(cli, *options, *sizes)
+    assert [each["legal"] for each in found] == [True, True, False]
+    plans = {stages: find("blackwell/clc").plan(m_tile=256, n_tile=256, stages=stages) for stages in (2, 4)}
+    expected = {stages: predict_gemm(plan, 256, 256, 256, "b200") for stages, plan in plans.items()}
+    for each in found[:2]:
+        one = expected[int(each["options"]["stages"])]
+        assert (each["predicted_us"], each["bound_by"]) == (pytest.approx(one.microseconds, abs=1e-3), one.bound_by)
+        assert each["predicted_tflops"] == pytest.approx(one.tflops, abs=0.05)
+    assert found[0]["predicted_us"] <= found[1]["predicted_us"]
+    assert found[2]["predicted_us"] is None
+    title, heads, first, *_ = cli("sweep", *options, *sizes).out.splitlines()
+    assert title.endswith("M 256, N 256, K 256, predicted for b200")
+    assert heads.split()[-5:] == ["predicted", "µs", "TFLOP/s", "bound", "by"]
+    assert f"{found[0]['predicted_us']:.1f}" in first
 
 
 def test_csv(cli: Cli) -> None:
@@ -196,7 +218,10 @@ def test_a_gpu_times_them(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         (["modular-k1", "tile=64x64"], "blackwell/naive has no option 'm_tile'"),
         (["modular-k8", "--k", "0"], "--k must be 1 to 2147483647, not 0"),
         (["modular-k8", "--multiprocessors", "0"], "--multiprocessors must be 1 to"),
-        (["modular-k8", "--sort", "speed"], "--sort must be registers, shared, tmem, spills, waves or time"),
+        (["modular-k8", "--sort", "speed"], "--sort must be registers, shared, tmem, spills, waves, time or predicted"),
+        (["modular-k8", "--sort", "predicted"], "--sort predicted goes with --time MACHINE"),
+        (["modular-k8", "--time", "a100"], "--time must be b200, h200 or h100, not 'a100'"),
+        (["modular-k8", "--time", "h200"], "modular-k8 is for sm_100a, which an NVIDIA H200 (sm_90a) does not run"),
         (["modular-k8", "--jobs", "-2"], "the number of processes must be 0 or more, not -2"),
         (["modular-k8", "--json", "--csv"], "choose one of --json and --csv"),
         (["modular-k8", "--run", "--schedule", "soon"], "--schedule must be eager, late or random, not 'soon'"),
