@@ -87,14 +87,13 @@ class _Text:
         if not self.atomics:
             return frozenset()
         if load not in self._once:
-            self._once[load] = frozenset.intersection(
-                *(
-                    self._write_once.swaps_after(operation, rank, index)
-                    for rank, block in enumerate(self._program.blocks)
-                    for index, operation in enumerate(block.operations)
-                    if operation.statement.line == load and operation.statement.opcode.startswith("ld.")
-                )
-            )
+            found = [
+                self._write_once.swaps_after(operation, rank, index)
+                for rank, block in enumerate(self._program.blocks)
+                for index, operation in enumerate(block.operations)
+                if operation.statement.line == load and operation.statement.opcode.startswith("ld.")
+            ]
+            self._once[load] = frozenset.intersection(*found) if found else frozenset()  # none: ldu
         return self._once[load]
 
     @cached_property

@@ -217,3 +217,24 @@ def test_through_local_memory(swap: str, schedule: Any) -> None:
     report, (found,) = launch(text, [np.zeros(2, np.float64)], grid=2, block=64, schedule=schedule)
     assert bool(errors(report)) == (swap != "%out0"), report.summary()
     assert found[int(swap != "%out0")] == 128
+
+
+@pytest.mark.parametrize("load", ["ld", "ldu"])
+def test_loads_that_other_warps_swap(load: str) -> None:
+    """A weak load by any instruction races with the atom.cas of a warp that has not synchronized with its own."""
+    body = f"""
+        .reg .b32 %t, %v; .reg .b64 %at; .reg .pred %p;
+        mov.u32 %t, %tid.x;
+        mad.wide.u32 %at, %t, 4, %out1;
+        setp.lt.u32 %p, %t, 32;
+        @%p bra READ;
+        atom.global.cas.b32 %v, [%out0], 0, 1;
+        bra END;
+    READ:
+        {load}.global.u32 %v, [%out0];
+        st.global.u32 [%at], %v;
+    END:
+        ret;
+    """
+    report, _ = launch(body, [np.zeros(1, np.uint32), np.zeros(64, np.uint32)], block=64)
+    assert errors(report) == ["global-race"], report.summary()
