@@ -264,17 +264,17 @@ E:
     setp.eq.u32 %p0, %cta, 0;
     @%p0 bra W;
 P:
--    ld.relaxed.gpu.global.v2.b64 {%rd0, %rd1}, [%data];
-+    ld.relaxed.gpu.global.b128 %q, [%data];
+-    ld.relaxed.sys.global.v2.b64 {%rd0, %rd1}, [%data];
++    ld.relaxed.sys.global.b128 %q, [%data];
 +    mov.b128 {%rd0, %rd1}, %q;
     setp.eq.u64 %p1, %rd1, 0;
     @%p1 bra P;
     st.global.u64 [%data+64], %rd0; // <--
     bra E;
 W:
--    st.relaxed.gpu.global.v2.b64 [%data], {%rd4, %rd5};
+-    st.relaxed.sys.global.v2.b64 [%data], {%rd4, %rd5};
 +    mov.b128 %q, {%rd4, %rd5};
-+    st.relaxed.gpu.global.b128 [%data], %q;
++    st.relaxed.sys.global.b128 [%data], %q;
 E:
 """,
     ),

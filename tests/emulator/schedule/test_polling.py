@@ -170,6 +170,12 @@ SCALAR = """
 )
 
 
+def test_vectors_of_16_bytes_are_whole_within_a_gpu() -> None:
+    """CUB's tile states are v2.u64 with one flag."""
+    text = VECTOR.replace("volatile.global", "relaxed.gpu.global")
+    assert vectors("", 6, text=text) == {(5, 6, 7, 1)}
+
+
 def test_scalars_of_128_bits_are_never_torn() -> None:
     assert vectors("", 6, text=SCALAR) == {(5, 6, 7, 1)}
 

@@ -81,8 +81,9 @@ class Change:
 
 _ALL = np.ones(32, np.bool_)
 _ALL.flags.writeable = False
-#: The bytes that vector accesses never tear.
-_WHOLE = 8
+#: The bytes that vector accesses never tear: within a GPU, on which CUB's tile states rely, and beyond it.
+_WHOLE_OF_GPU, _WHOLE = 16, 8
+_WITHIN_GPU = re.compile(r"\.(cta|cluster|gpu)\b")
 
 
 class StaleLoads(StrongLoads):
@@ -427,6 +428,10 @@ def _parts(statement: Instruction, count: int, size: int) -> int:
     """How many parts of a load of `count` elements may be stale each for itself.
 
     A vector access is a set of scalar accesses in unspecified order (PTX ISA 8.2.2), so that a flag in 16 bytes says
-    nothing of the others. Words of 8 bytes stay whole, on which NCCL's LL protocol relies; .b128 is a scalar.
+    nothing of the others. NVIDIA's libraries rely on more: NCCL's LL protocol on words of 8 bytes, CUB's tile states
+    (ld.relaxed.gpu.v2.u64) on 16 within a GPU; these stay whole. A .b128 is a scalar.
     """
-    return max(count * size // _WHOLE, 1) if ".v" in statement.opcode.replace(".volatile", "") else 1
+    if ".v" not in statement.opcode.replace(".volatile", ""):
+        return 1
+    whole = _WHOLE_OF_GPU if _WITHIN_GPU.search(statement.opcode) else _WHOLE
+    return max(count * size // whole, 1)
