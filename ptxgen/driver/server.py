@@ -18,6 +18,7 @@ from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.device import AcceptError, KernelArgumentError, LaunchError, LaunchReport
 from ptxgen.driver import images, protocol
 from ptxgen.driver.device import ProgramDevice, status_of
+from ptxgen.driver.device_runtime import with_device_runtime
 from ptxgen.driver.footprint import PART_BYTES, Footprint
 from ptxgen.driver.host_races import host_race
 from ptxgen.driver.memory import SharedMemory
@@ -42,6 +43,8 @@ _FIRST_PROGRESS, _EVERY = 2.0, 10.0
 _TRACE_SECONDS = 2.0
 #: When operations of streams run (enum Delay of native/standin.h).
 _DELAYS = {"eager": 0, "late": 1, "random": 2}
+#: Libraries of NVIDIA's that frameworks try out and can do without (XLA). Each of their calls returns that it failed.
+_OF_NVIDIA = re.compile(r"lib(cublas|cublasLt|cudnn\w*|cupti|cusolver|cusparse|cufft)\.so")
 #: Nanoseconds on the device that a launch, and a warp-instruction of it, are taken to last.
 _LAUNCH_NANOSECONDS, _INSTRUCTION_NANOSECONDS = 4000, 1
 

@@ -205,8 +205,17 @@ static int create_with_ptx(void **handle, u32 count, const char **options) {
     return 0;
 }
 
+/* libcudadevrt.a is machine code, which -ptx refuses; the emulator has its functions (device_runtime.py). */
+static bool is_device_runtime(const void *data, size_t bytes) {
+    static const char archive[] = "!<arch>\n", member[] = "cuda_device_runtime.o";
+    return bytes > sizeof archive && !memcmp(data, archive, sizeof archive - 1) &&
+           memmem(data, bytes, member, sizeof member - 1);
+}
+
 static int keep_ptx(void *handle, int type, const void *data, size_t bytes, const char *name) {
     struct Link *link = link_of(handle);
+    if (link && link->optimizes && is_device_runtime(data, bytes))
+        return 0;
     if (link) {
         link->inputs++;
         if (type == PTX_INPUT) {
