@@ -87,6 +87,8 @@ CASES: tuple[Case, ...] = (
     *_python("CuPy", "cupy-cuda13x", "cupy_kernels.py"),
     *_python("CuPy", "cupy-cuda13x", "cupy_kernels.py", "overrun", "out-of-bounds"),
     *_python("CuTe DSL", "nvidia-cutlass-dsl", "cute_kernel.py", targets="sm_90a sm_100a"),
+    *_python("JAX", "jax-cuda13-plugin", "jax_kernels.py", targets="sm_90a sm_100a"),
+    *_python("JAX", "jax-cuda13-plugin", "jax_kernels.py", "no-wait", "shared-race", "read too early"),
     *_python("TileLang", "tilelang", "tilelang_kernel.py", targets="sm_90a sm_100a"),
     *_python("Warp", "warp-lang", "warp_kernels.py"),
     *_python("Taichi", "taichi", "taichi_kernel.py"),

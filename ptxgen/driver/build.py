@@ -18,9 +18,14 @@ PREBUILT = Path(__file__).with_name("prebuilt")
 LIBRARY, WRAPPER = "libcuda.so.1", "ptxgen-ptxas"
 _FLAGS = ("-O2", "-g1", "-fPIC", "-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra")
 _LINK = ("-shared", f"-Wl,-soname,{LIBRARY}", "-Wl,-Bsymbolic-functions", "-Wl,-z,nodelete", "-lpthread", "-ldl")
-#: Other names under which programs look for the driver and the runtime, and the version that symbols of the latter
-#: have: libraries without symbols of their own, which need the stand-in.
-_ALIASES = {"libcuda.so": "", "libcudart.so.12": "libcudart.so.12", "libcudart.so.13": "libcudart.so.13"}
+#: Other names under which programs look for the driver, the runtime and NVML, and the version that symbols of the
+#: runtime have: libraries without symbols of their own, which need the stand-in.
+_ALIASES = {
+    "libcuda.so": "",
+    "libcudart.so.12": "libcudart.so.12",
+    "libcudart.so.13": "libcudart.so.13",
+    "libnvidia-ml.so.1": "",
+}
 
 
 class BuildError(RuntimeError):

@@ -204,7 +204,7 @@ class Server:
     # Modules.
 
     def _load(self, data: bytes, process: int) -> bytes:
-        text = images.ptx_of(data, self._image_device, self.folders)
+        text = with_device_runtime(images.ptx_of(data, self._image_device, self.folders))
         self._numbers += 1
         self._modules[self._numbers] = Loaded.of(self._numbers, text, self.memory)
         return protocol.NUMBER.pack(self._numbers)
@@ -357,6 +357,8 @@ class Server:
             self.folders += {Path(rest)}.difference(self.folders)
         elif word == "no-kernel":
             self.results.not_loaded[rest] += 1
+        elif word == "unpatched-runtime" and _OF_NVIDIA.match(Path(rest).name):
+            self.results.note(f"{Path(rest).name} is machine code and no PTX, so that its calls fail")
         elif word == "unpatched-runtime":
             self.results.is_blind = True
             self.results.note(

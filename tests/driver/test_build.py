@@ -45,10 +45,13 @@ def test_only_public_names_are_exported() -> None:
             for each in table.iter_symbols()  # type: ignore[attr-defined]
             if each["st_shndx"] != "SHN_UNDEF" and each["st_info"]["bind"] != "STB_LOCAL"
         }
-    ours = {name for name in names if not name.startswith(("cu", "__cuda"))}
+    ours = {name for name in names if not name.startswith(("cu", "__cuda", "nvml"))}
     hooks = {"dlopen", "dlsym", "execve", "execv", "execvp", "execvpe", "posix_spawn", "posix_spawnp"}
     nvrtc = {"nvrtcCompileProgram", "nvrtcGetCUBIN", "nvrtcGetCUBINSize"}
     assert ours == hooks | nvrtc | {"ptxgen_replace_function", "ptxgen_ptx_folder"}
+
+
+ALIASES = ("libcuda.so", "libcudart.so.12", "libcudart.so.13", "libnvidia-ml.so.1")
 
 
 def test_a_second_user_finds_the_library_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,9 +61,7 @@ def test_a_second_user_finds_the_library_made(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("CC", "/bin/false")
     assert build.library_folder() == folder
     assert sorted(os.listdir(tmp_path / "driver")) == [folder.name]
-    assert {"libcuda.so.1", "libcuda.so", "libcudart.so.12", "libcudart.so.13", "ptxgen-ptxas"} == set(
-        os.listdir(folder)
-    )
+    assert {build.LIBRARY, build.WRAPPER, *ALIASES} == set(os.listdir(folder))
 
 
 def test_without_the_emulator_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,3 +71,18 @@ def test_without_the_emulator_there_is_no_device(monkeypatch: pytest.MonkeyPatch
     done = subprocess.run(["python3", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "100\n"
     assert ctypes.sizeof(ctypes.c_void_p) == 8
+
+
+@pytest.mark.parametrize("name", ["k.ptx", "tempfile-1234"])
+def test_the_wrapper_of_ptxas_adds_the_text(tmp_path: Path, name: str) -> None:
+    """XLA's files of PTX have no suffix, and the value of an option is no file of PTX."""
+    require_compiler()
+    text = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+    (tmp_path / name).write_text(text)
+    ptxas = tmp_path / "ptxas"
+    ptxas.write_text("#!/bin/sh\nprintf '\\177ELF' > out.cubin; head -c 60 /dev/zero >> out.cubin\n")
+    ptxas.chmod(0o755)
+    words = [str(ptxas), name, "-o", "out.cubin", "-arch", "sm_90a", "-v"]
+    wrapper = build.library_folder() / build.WRAPPER
+    subprocess.run(words, executable=wrapper, cwd=tmp_path, check=True)
+    assert f"//ptxgen-ptx\n{text}\0".encode() in (tmp_path / "out.cubin").read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ptxgen.driver import ProgramError, build
-from tests.driver.programs import compile_c, execute
+from tests.driver.programs import compile_c, execute, require_compiler
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +214,53 @@ def test_two_streams(capfd: pytest.CaptureFixture[str], tmp_path: Path, waits: s
     script.write_text(STREAMS)
     ran = execute(capfd, [sys.executable, script, waits])
     assert (ran.code, ran.output, ran.others) == (len(codes), "PASS\n", codes), ran.said
+
+
+MANAGEMENT = """
+import ctypes
+
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+count, device, memory = ctypes.c_uint(), ctypes.c_void_p(), (ctypes.c_uint64 * 3)()
+name = ctypes.create_string_buffer(96)
+major, minor = ctypes.c_int(), ctypes.c_int()
+assert nvml.nvmlInit_v2() == nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
+assert nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
+assert nvml.nvmlDeviceGetHandleByIndex_v2(1, ctypes.byref(device)) == 2  # invalid argument
+assert nvml.nvmlDeviceGetHandleByPciBusId_v2(b"0000:00:00.0", ctypes.byref(device)) == 0
+assert nvml.nvmlDeviceGetCudaComputeCapability(device, ctypes.byref(major), ctypes.byref(minor)) == 0
+assert nvml.nvmlDeviceGetMemoryInfo(device, memory) == 0
+assert nvml.nvmlDeviceGetName(device, name, 4) == 7  # insufficient size
+assert nvml.nvmlDeviceGetName(device, name, 96) == 0
+total, free, used = memory
+assert total == free + used > 0
+assert not hasattr(nvml, "nvmlDeviceGetTemperature")
+print(count.value, major.value, minor.value, name.value.decode())
+"""
+
+
+def test_the_device_in_the_management_library(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """XLA counts devices so before it uses them."""
+    script = tmp_path / "script.py"
+    script.write_text(MANAGEMENT)
+    ran = execute(capfd, [sys.executable, script])
+    assert (ran.code, ran.output) == (0, "1 9 0 NVIDIA sm_90a (emulated by ptxgen)\n"), ran.said
+
+
+TRAMPOLINE = """
+__asm__(".globl cudaDriverGetVersion\\n.type cudaDriverGetVersion, @function\\n.p2align 4\\n"
+        "cudaDriverGetVersion: mov $77, %eax\\n .fill 10, 1, 0x90\\n ret\\n");
+__attribute__((visibility("hidden"))) int cudaDriverGetVersion(void);
+__asm__(".hidden cudaDriverGetVersion");
+int asked(void) { return cudaDriverGetVersion(); }
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the assembly is of x86-64")
+def test_functions_in_assembly_are_left_alone(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """XLA's load the shared runtime, which is ours, and return into themselves, where a jump would be by then."""
+    (tmp_path / "t.c").write_text(TRAMPOLINE)
+    library = tmp_path / "libt.so"
+    subprocess.run([require_compiler(), "-shared", "-fPIC", "-o", library, tmp_path / "t.c"], check=True)
+    script = f"import ctypes; print(ctypes.CDLL({str(library)!r}).asked())"
+    ran = execute(capfd, [sys.executable, "-c", script])
+    assert ran.output == "77\n", ran.said

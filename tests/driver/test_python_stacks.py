@@ -57,6 +57,17 @@ def test_numba(capfd: pytest.CaptureFixture[str]) -> None:
     assert ran.sources()[0].startswith(line_of("numba_kernels.py", "no barrier"))
 
 
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_jax(capfd: pytest.CaptureFixture[str], target: str) -> None:
+    command = program("jax_kernels.py", "jax", "jax_cuda13_plugin")
+    ran = execute(capfd, command, target=target)
+    assert (ran.code, "PASS" in ran.output) == (0, True), ran.said
+    assert any("mosaic_gpu" in each["kernel"] for each in ran.launches)
+    ran = execute(capfd, [*command, "no-wait"], target=target)
+    assert (ran.code, set(ran.codes())) == (1, {"shared-race"}), ran.said
+    assert ran.sources()[0].startswith(line_of("jax_kernels.py", "read too early"))
+
+
 @pytest.mark.parametrize("code", ["cubin", "ptx"])
 def test_nvrtc(capfd: pytest.CaptureFixture[str], code: str) -> None:
     ran = execute(capfd, [*program("nvrtc_kernel.py", "cuda.bindings"), code])

@@ -42,7 +42,7 @@ API Result cuDeviceGet(int *device, int ordinal) {
 API Result cuDeviceGetName(char *name, int length, int device) {
     (void)device;
     u32 capability = machine.capability;
-    snprintf(name, (size_t)length, "ptxgen emulated sm_%u%s", capability, capability >= 90 ? "a" : "");
+    snprintf(name, (size_t)length, "NVIDIA sm_%u%s (emulated by ptxgen)", capability, capability >= 90 ? "a" : "");
     return SUCCESS;
 }
 

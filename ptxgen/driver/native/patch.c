@@ -79,8 +79,9 @@ static void patch_symbols(const char *file, const Elf64_Shdr *table, const Elf64
         const Elf64_Sym *each = symbols + at;
         if (!each->st_value || ELF64_ST_TYPE(each->st_info) != STT_FUNC || each->st_shndx == SHN_UNDEF)
             continue;
-        /* A function shorter than the jump is followed by padding up to where the next may begin. */
-        if (each->st_size && each->st_size < JUMP_BYTES && each->st_value % ALIGNMENT)
+        /* A function shorter than the jump is followed by padding up to where the next may begin. Those without a size
+         * are written in assembly: XLA's, which load the shared runtime (which is ours) and then return into themselves. */
+        if (!each->st_size || (each->st_size < JUMP_BYTES && each->st_value % ALIGNMENT))
             continue;
         const char *name = file + strings->sh_offset + each->st_name;
         has_cuda_12 |= !strcmp(name, "cudaGetDeviceProperties_v2");

@@ -5,9 +5,9 @@ where its compiler keeps PTX; and which module of `ptxgen/driver/python/ptxgen_e
 imports a package (its `patch(module)` is called then). A new stack is a module here, and listed in `STACKS`.
 """
 
-from ptxgen.driver.stacks import cupy, cute, numba, nvcc, taichi, tilelang, torch, triton, warp
+from ptxgen.driver.stacks import cupy, cute, jax, numba, nvcc, taichi, tilelang, torch, triton, warp
 from ptxgen.driver.stacks.stack import Stack
 
 STACKS: tuple[Stack, ...] = tuple(
-    each.STACK for each in (nvcc, triton, torch, numba, cupy, cute, warp, tilelang, taichi)
+    each.STACK for each in (nvcc, triton, torch, numba, cupy, cute, warp, tilelang, taichi, jax)
 )

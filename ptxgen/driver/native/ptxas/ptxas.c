@@ -62,6 +62,18 @@ static int add_text(const char *cubin_path, const char *ptx_path) {
     return 0;
 }
 
+/* XLA's files have no suffix. */
+static int is_ptx(const char *path) {
+    char begin[8192];
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return 0;
+    size_t bytes = fread(begin, 1, sizeof begin - 1, file);
+    fclose(file);
+    begin[bytes] = 0;
+    return strstr(begin, ".version") && strstr(begin, ".target");
+}
+
 int main(int count, char **arguments) {
     const char *output = "elf.o", *input = NULL;
     for (int at = 1; at < count; at++) {
@@ -70,7 +82,7 @@ int main(int count, char **arguments) {
             output = arguments[++at];
         else if (!strncmp(word, "--output-file=", 14))
             output = word + 14;
-        else if (word[0] != '-' && strlen(word) > 4 && !strcmp(word + strlen(word) - 4, ".ptx"))
+        else if (word[0] != '-' && is_ptx(word))
             input = word;
     }
     pid_t child = fork();
