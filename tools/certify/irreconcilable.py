@@ -53,6 +53,12 @@ STRICTER = (
         objection="parity must be 0 to 1",
     ),
     Irreconcilable(
+        "Special registers in vectors, of results too; mov and cvt alone read them (PTX ISA 10)",
+        form="",
+        line=r"\{([^}]*, )?%[a-wyz]\w+",
+        objection="must be a register, not the special",
+    ),
+    Irreconcilable(
         "The state of an arrival at several CTAs, of which each has its own",
         form=r"mbarrier\.arrive",
         line=r"multicast::cluster",
@@ -530,6 +536,18 @@ STRICTER = (
 #: What ptxas 13.5 refuses though nothing is wrong with it: it crashes, or loses its way.
 BROKEN = (
     Irreconcilable(
+        "`variable + constant` as a multicast mask of 16 bits, which it takes as one of 32 bits",
+        form=r"tcgen05\.commit",
+        line=r"multicast::cluster::16b.*\bx_\w+\+\d+;$",
+        objection="must be 16-bit size",
+    ),
+    Irreconcilable(
+        "Braces around the metadata of 4-bit integers, which it makes functions of from sm_90 on",
+        form=r"mma\.sp_i4",
+        line=r", \{%x_b32_\d+\}, \S+;$",
+        objection="Parsing error near|Advisory",
+    ),
+    Irreconcilable(
         "A variable in local memory as the address of a tensormap",
         form=r"tma\.applypriority",
         line=r"\[x_local",
@@ -634,7 +652,7 @@ BROKEN = (
     Irreconcilable(
         "Texels of which a part is not wanted",
         form="",
-        line=r"^tex\b.*\.v2\.f16x2\..*_, %",
+        line=r"^tex\b.*\.v2\.f16x2\.[^}]*[{ ]_[,}]",
         objection="instruction 'mov'",
     ),
     Irreconcilable(
