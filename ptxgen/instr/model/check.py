@@ -23,6 +23,7 @@ from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.signatures import Key
 from ptxgen.instr.model.special import DIRECTIVES
 from ptxgen.instr.model.symbols import Problem, Severity, Symbol, title_of
+from ptxgen.instr.module.abi import abi_problems
 from ptxgen.instr.module.advisories import instruction_advice, module_advice
 from ptxgen.instr.module.context import Context
 from ptxgen.instr.module.cta_groups import group_of, group_problems
@@ -148,6 +149,7 @@ class _Checker:
         if len(self._groups - {None}) > 1:
             yield from _located(group_problems(self.module))
         yield from _located(self.limits.problems(self.analysis))
+        yield from _located(abi_problems(self.module, self.analysis))
         yield from _located(module_advice(self.module, self.analysis))
         yield from self._text()
 

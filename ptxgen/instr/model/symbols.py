@@ -123,6 +123,7 @@ _TITLES = {
     "missing-directive": "missing directive",
     "missing-modifier": "missing modifier",
     "modifier-order": "misplaced modifier",
+    "needs-abi": "function without ABI",
     "non-ascii": "illegal character",
     "old-ptxas": "refused by older ptxas",
     "operand-count": "operand mismatch",
