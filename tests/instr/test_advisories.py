@@ -126,3 +126,8 @@ def test_a_function_without_a_body_is_unresolved_where_an_entry_calls_it() -> No
 def test_an_unknown_language_is_an_error() -> None:
     (found,) = check('.version 9.2\n.target sm_90\n.entry k() .language "Foo" { ret; }')
     assert (found.code, found.severity) == ("directive-value", "error")
+
+
+def test_an_mma_without_operands_is_an_error() -> None:
+    (found,) = check(module("sm_90a", "9.0", "wgmma.mma_async.sync.aligned;" + WAIT, ""))
+    assert found.severity == "error"

@@ -53,7 +53,7 @@ def _step(statement: syntax.Instruction, state: State) -> Iterator[tuple[str, sy
     """What an instruction reads of registers in flight, with their MMAs; `state` becomes that behind it."""
     opcode = statement.opcode
     if opcode.startswith(_MMA):
-        for name in operand_names(statement.operands[0]):
+        for name in (name for each in statement.operands[:1] for name in operand_names(each)):
             state[name] = statement, -1
     elif opcode.startswith(_COMMIT):
         for name, (mma, age) in state.items():
