@@ -40,14 +40,20 @@ SAMPLES: dict[str, str] = {
     "simpleAWBarrier": "",
     "simpleCallback": "",
     "simpleCooperativeGroups": "",
+    "simpleCubemapTexture": "",
     "simpleHyperQ": "-nstreams=4",
     "simpleIPC": "",
+    "simpleLayeredTexture": "",
     "simpleMultiCopy": "",
     "simpleMultiGPU": "",
     "simpleOccupancy": "",
+    "simplePitchLinearTexture": "",
     "simplePrintf": "",
     "simpleStreams": "",
+    "simpleSurfaceWrite": "",
     "simpleTemplates": "",
+    "simpleTexture": "",
+    "simpleTextureDrv": "",
     "simpleVoteIntrinsics": "",
     "simpleZeroCopy": "",
     "systemWideAtomics": "",
@@ -64,6 +70,8 @@ SAMPLES: dict[str, str] = {
     "matrixMul_nvrtc": "",
     "simpleAssert_nvrtc": "",
     "simpleAtomicIntrinsics_nvrtc": "",
+    "convolutionTexture": "",
+    "dct8x8": "",
     "deviceQuery": "",
     "deviceQueryDrv": "",
     "topologyQuery": "",
@@ -103,6 +111,7 @@ SAMPLES: dict[str, str] = {
     "FDTD3d": "-dimx=32 -dimy=32 -dimz=32 -timesteps=1",
     "HSOpticalFlow": "",
     "quasirandomGenerator": "",
+    "stereoDisparity": "",
     "SobolQRNG": "-vectors=512 -dimensions=4",
     "alignedTypes": "",
     "LargeKernelParameter": "",
@@ -206,6 +215,10 @@ def _compiled(checkout: Path, folder: Path, build: Path) -> Path:
             commands.append([*options, f"-{kind.lower()}", "-o", build / name, folder / kernels[1]])
     if "cooperative_groups.h" in cmake:
         _link_headers(build, folder)
+    if _runs_where_it_is_built(cmake):
+        for each in (folder / "data").glob("*"):
+            (build / each.name).unlink(missing_ok=True)
+            (build / each.name).symlink_to(each)
     for command in commands:
         words = [find_ptxas().with_name("nvcc"), *command]
         subprocess.run(list(map(str, words)), check=True, capture_output=True, text=True, cwd=folder)

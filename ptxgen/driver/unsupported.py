@@ -8,7 +8,7 @@ import re
 _REASONS = (
     (r"EGL|GL[A-Z]|VDPAU|D3D|Graphics|NvSci", "graphics APIs need a real GPU"),
     (r"External", "memory and semaphores of other APIs (Vulkan, Direct3D, NvSci) need a real GPU"),
-    (r"cube map|this format", "cube maps, and formats other than of 8, 16 and 32 bits, are not emulated"),
+    (r"this format", "formats other than of 8, 16 and 32 bits are not emulated"),
     (r"view|sRGB", "views and sRGB are not emulated"),
     (r"Mipmap|mipmap|TexRef|SurfRef|Sparse", "mipmaps, texture references and sparse arrays are not emulated"),
     (r"Array|Texture|Tex[A-Z]|Surf", "this of CUDA arrays, textures and surfaces is not emulated"),

@@ -33,6 +33,8 @@ RECORD_BYTES = _RECORD.size
 _MARK = 0x3152555458455450  # "PTEXTUR1"
 #: CU_TRSF_READ_AS_INTEGER and CU_TRSF_NORMALIZED_COORDINATES.
 _READ_AS_INTEGER, _NORMALIZED_COORDINATES = 1, 2
+#: Faces of a cube map: +x, -x, +y, -y, +z, -z.
+FACES = 6
 #: Fractions of a linear filter have 8 bits (Programming Guide, "Linear Filtering").
 _FRACTIONS = 256
 
@@ -179,6 +181,22 @@ def corners(
         ]
     zero = np.zeros(shape, np.int64)
     return [Corner((*each.texels, *[zero] * (3 - len(axes))), each.inside, each.weight) for each in found]
+
+
+def on_cube(
+    direction: list[NDArray[np.generic]],
+) -> tuple[NDArray[np.int64], list[NDArray[np.generic]]]:
+    """The face of a cube that a direction (x, y, z) hits, and its normalized coordinates there ("Cubemap Textures")."""
+    x, y, z = (each.astype(np.float32) for each in direction)
+    sizes = np.abs([x, y, z])
+    axis = sizes.argmax(axis=0)
+    major = np.choose(axis, (x, y, z))
+    negative = np.signbit(major)
+    s = np.choose(axis, (np.where(negative, z, -z), x, np.where(negative, -x, x)))
+    t = np.choose(axis, (-y, np.where(negative, -z, z), -y))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along = [(each / np.abs(major) + np.float32(1)) / np.float32(2) for each in (s, t)]
+    return 2 * axis.astype(np.int64) + negative, [*along]
 
 
 def _along(

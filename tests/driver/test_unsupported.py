@@ -9,7 +9,6 @@ from ptxgen.driver.unsupported import reason_of
     ("call", "reason"),
     [
         ("cuTexObjectCreate with sRGB", "views and sRGB"),
-        ("cuArray3DCreate of a cube map", "cube maps"),
         ("cuArrayCreate of this format", "formats other than of 8, 16 and 32 bits"),
         ("cuTexRefSetAddress_v2", "texture references"),
         ("cuMipmappedArrayCreate", "mipmaps"),

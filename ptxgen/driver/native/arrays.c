@@ -81,11 +81,11 @@ size_t texel_bytes(int format, u32 channels) {
 
 Result make_array(struct Array **made, const struct ArrayDescriptor *asked) {
     size_t texel = texel_bytes(asked->format, asked->channels);
-    enum { CUBEMAP = 4, KNOWN_FLAGS = 1 | 2 | 8 }; /* layers, surface loads and stores, gathers */
+    enum { KNOWN_FLAGS = 1 | 2 | 4 | 8 }; /* layers, surface loads and stores, the faces of cubes, gathers */
     if (!made || !asked->width)
         return INVALID_VALUE;
     if (!texel || asked->flags & ~(u32)KNOWN_FLAGS)
-        return unsupported(asked->flags & CUBEMAP ? "cuArray3DCreate of a cube map" : "cuArrayCreate of this format");
+        return unsupported("cuArrayCreate of this format");
     size_t pitch = asked->width * texel, slice = pitch * (asked->height ? asked->height : 1);
     u64 address;
     Result result = connect_emulator();
@@ -124,7 +124,7 @@ Result make_object(u64 *handle, const struct Array *array, const struct Sampling
         result = allocate(sizeof(struct Record), DEVICE_MEMORY, handle);
     if (result)
         return result;
-    bool layered = array->flags & LAYERED;
+    bool layered = array->flags & (LAYERED | CUBE);
     struct Record record = {
         .mark = RECORD_MARK, .address = array->address, .width = (u32)array->width, .height = (u32)array->height,
         .depth = layered ? 0 : (u32)array->depth, .layers = layered ? (u32)array->depth : 0, .pitch = array->pitch,

@@ -12,7 +12,7 @@ struct Array {
     size_t width, height, depth; /* in texels; height and depth are 0 where there is no such dimension */
     size_t texel, pitch, slice;  /* in bytes */
 };
-enum { LAYERED = 1 }; /* CUDA_ARRAY3D_LAYERED: the depth is that of layers */
+enum { LAYERED = 1, CUBE = 4 }; /* CUDA_ARRAY3D_LAYERED, _CUBEMAP: the depth is that of layers, or faces */
 
 struct ArrayDescriptor { /* CUDA_ARRAY3D_DESCRIPTOR */
     size_t width, height, depth;

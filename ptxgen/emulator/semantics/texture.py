@@ -7,6 +7,7 @@ same kernel has written they may return either value, as loads through the read-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,14 @@ from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
-from ptxgen.emulator.textures import RECORD_BYTES, Corner, Texture, corners
+from ptxgen.emulator.textures import FACES, RECORD_BYTES, Corner, Texture, corners, on_cube
 from ptxgen.instr import texture
 
 _Filtered = texture.tex | texture.tex_level | texture.tex_grad
 #: Dimensions of a geometry, and whether its texels are in layers.
 GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True)}
+#: Fetches alone go by a direction, too, into six layers that are the faces of a cube.
+_CUBES = {"cube": (3, False), "acube": (3, True)}
 #: The texels of a bilinear filter in the order of tld4, as (x, y): counter-clockwise from the lower left.
 _GATHERED = (2, 3, 1, 0)
 
@@ -59,9 +62,10 @@ def by_object(g: Group, handles: NDArray[Any], what: str) -> Iterator[tuple[Text
 
 def layers_of(geometry: str, elements: tuple[syntax.Operand, ...], binder: Binder) -> tuple[Reader | None, int, int]:
     """The reader of the layer, and which elements are coordinates: from, and how many. Raises Unmodelled."""
-    if geometry not in GEOMETRIES:
+    found = GEOMETRIES.get(geometry) or _CUBES.get(geometry)
+    if found is None:
         raise Unmodelled(f"the geometry .{geometry}")
-    dimensions, layered = GEOMETRIES[geometry]
+    dimensions, layered = found
     return (binder.source(elements[0], "u32") if layered else None), int(layered), dimensions
 
 
@@ -77,8 +81,10 @@ class Fetch:
         self.what, self.statement, self.type = statement.opcode, statement, op.type
         self._handle = handle_of(op.texture, binder)
         elements = binder.vector(op.coords)
-        self._layer, first, self.dimensions = layers_of(op.geom, elements, binder)
-        self._coordinates = [binder.source(each, ctype) for each in elements[first : first + self.dimensions]]
+        self._layer, first, count = layers_of(op.geom, elements, binder)
+        self._is_cube = op.geom in _CUBES
+        self.dimensions = 2 if self._is_cube else count
+        self._coordinates = [binder.source(each, ctype) for each in elements[first : first + count]]
         offsets = binder.vector(op.offset) if op.offset is not None else ()
         self._offsets = [binder.source(each, "s32") for each in offsets[: self.dimensions]]
         self.destinations: list[Writer] = [binder.destination(each, op.type) for each in binder.vector(op.d)]
@@ -101,9 +107,15 @@ class Fetch:
             coordinates = [g.full(read(g))[chosen] for read in self._coordinates]
             offsets = [g.full(read(g))[chosen].astype(np.int64) for read in self._offsets]
             offsets += [np.zeros(coordinates[0].shape, np.int64)] * (self.dimensions - len(offsets))
-            layer = np.zeros(coordinates[0].shape, np.int64)
+            layer, faces = np.zeros(coordinates[0].shape, np.int64), FACES if self._is_cube else 1
             if self._layer is not None:
-                layer = np.minimum(g.full(self._layer(g))[chosen].astype(np.int64), max(each.layers, 1) - 1)
+                layer = np.minimum(g.full(self._layer(g))[chosen].astype(np.int64), max(each.layers // faces, 1) - 1)
+            if self._is_cube:
+                if each.layers < FACES:
+                    raise MemoryFault(NOT_AN_OBJECT, f"{self.what}: the texture is no cube map")
+                face, coordinates = on_cube(coordinates)
+                layer = layer * FACES + face
+                each = replace(each, normalized=True, address_modes=("clamp",) * 3)
             yield each, part, corners(each, coordinates, offsets, linear=gathers or each.filter == "linear"), layer
 
     def texel(self, each: Texture, part: Group, corner: Corner, layer: NDArray[np.int64]) -> list[NDArray[np.generic]]:

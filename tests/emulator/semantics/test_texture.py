@@ -198,6 +198,32 @@ def test_gathers(component: int, letter: str) -> None:
     assert (out.view(np.float32) == expected).all()
 
 
+@pytest.mark.parametrize("geometry", ["cube", "acube"])
+def test_cubes(geometry: str) -> None:
+    """The face of the largest component, and there what the Programming Guide says ("Cubemap Textures")."""
+    size, cubes = 8, 2
+    data = texels("f32", (6 * cubes, size, size, 1))
+    made = Texture(0, "f32", size, size, layers=6 * cubes)
+    random = np.random.default_rng(8)
+    direction = random.uniform(-1, 1, (3, LANES)).astype(np.float32)
+    cube = random.integers(0, cubes + 1, LANES).astype(np.uint32) if geometry == "acube" else np.zeros(LANES, np.uint32)
+    x, y, z = direction
+    line = "tex.cube.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%texture, {%x, %y, %z, %z}];"
+    if geometry == "acube":
+        line = "tex.acube.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%texture, {%l, %x, %y, %z}];"
+    report, out = fetched(line, made, data, {"l": cube, "x": x, "y": y, "z": z})
+    assert report.status == "ok", report.summary()
+    for lane in range(LANES):
+        i, j, k = map(float, direction[:, lane])
+        face, m, s, t = {
+            (abs(i), 1): (0, i, -k, -j), (abs(i), -1): (1, -i, k, -j), (abs(j), 1): (2, j, i, k),
+            (abs(j), -1): (3, -j, i, -k), (abs(k), 1): (4, k, i, -j), (abs(k), -1): (5, -k, -i, -j),
+        }[max(abs(i), abs(j), abs(k)), math.copysign(1, max((i, j, k), key=abs))]  # fmt: skip
+        column, row = (int((each / m + 1) / 2 * size) for each in (s, t))
+        expected = data[6 * min(int(cube[lane]), cubes - 1) + face, row, column, 0]
+        assert out.view(np.float32)[lane, 0] == expected, (lane, direction[:, lane])
+
+
 def test_queries() -> None:
     made = Texture(0, "u8", 7, 5, layers=3, normalized=True)
     line = (
