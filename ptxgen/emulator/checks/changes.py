@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.memory.granules import starts
 from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.state.group import spread
 
 #: Why unordered stores of the same bytes are but advice, and what to do.
 EQUAL = "Both store the same bytes, so their order changes nothing"
@@ -32,7 +33,7 @@ def changing_lanes(
     word = _WORDS[part]
     index = places.offsets >> part.bit_length() - 1
     each = [np.ascontiguousarray(value).view(word) for value in values]
-    each = [value if value.shape == index.shape else np.broadcast_to(value, index.shape) for value in each]
+    each = [spread(value, index.shape) for value in each]
     memory = places.data.view(word)
     if len(values) == 1:
         old = memory[index]

@@ -26,7 +26,7 @@ from ptxgen.emulator.memory.global_memory import (
 from ptxgen.emulator.memory.located import Bytes, MemoryAccess
 from ptxgen.emulator.memory.order import Order
 from ptxgen.emulator.native.library import chosen, pointer_to
-from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.group import Group, spread
 
 #: Where state spaces lie in the generic address space. Global addresses are generic addresses.
 WINDOWS = {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "local": LOCAL_WINDOW, "const": CONST_WINDOW, "global": 0}
@@ -179,11 +179,11 @@ def store_words(
     words, index = data.view(dtype), offsets // size
     changed = False  # a store of the same value is no effect: threads that poll may store what they read
     for i, value in enumerate(values):
-        full = np.broadcast_to(value, index.shape)
+        full = spread(np.asarray(value), index.shape)
         at = index + i
         if g.mask is not None:
             at, full = at[g.mask], full[g.mask]
-        changed = changed or bool((words[at] != full).any())
+        changed = changed or bool(np.count_nonzero(words[at] != full))
         words[at] = full
     if space != "local":  # which no other thread sees
         machine.effects += changed

@@ -25,7 +25,7 @@ class Bank:
         if mask is not None:
             outside &= mask
         bad = outside | ((offsets & (size - 1)) != 0)
-        if bad.any():
+        if np.count_nonzero(bad):
             at = int(offsets[tuple(np.argwhere(bad)[0])])
             if at % size:
                 raise MemoryFault(

@@ -62,7 +62,7 @@ class SharedMemory:
         if self._groups:
             early &= (offsets < 0) | (offsets > GROUPS_BYTES - size)
         bad = early | (offsets > self.size - size) | ((offsets & (size - 1)) != 0)
-        if bad.any():
+        if np.count_nonzero(bad):
             place = first(bad)
             self._fault(int(offsets[place]), size, what, place)
         return offsets

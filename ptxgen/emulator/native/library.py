@@ -28,6 +28,10 @@ from ptxgen.toolchain.cache import cache_folder
 _STALE = 300
 
 
+#: What gives the address of a buffer.
+_address, _byte = ctypes.addressof, ctypes.c_char.from_buffer
+
+
 class Library:
     """The functions of the library, whose pointers are integers (`pointer_to`), and `numbers` of operations by name."""
 
@@ -86,7 +90,10 @@ def chosen() -> Library | None:
 
 def pointer_to(array: NDArray[Any]) -> int:
     """Where an array begins."""
-    return array.__array_interface__["data"][0]
+    try:
+        return _address(_byte(array.data))
+    except (TypeError, ValueError):  # read-only, empty or with gaps
+        return array.__array_interface__["data"][0]
 
 
 def library() -> Library | None:

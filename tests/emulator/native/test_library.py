@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ptxgen.emulator.native import library
 
@@ -25,3 +27,18 @@ def test_the_compiling_process_is_not_forgotten(tmp_path: Path, monkeypatch: pyt
     library._compile_aside.__wrapped__(False)
     gc.collect()
     assert caught == []
+
+
+def _read_only() -> NDArray[np.generic]:
+    made = np.arange(6)
+    made.flags.writeable = False
+    return made
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.arange(6), np.zeros((3, 4), np.bool_)[1:], np.arange(6)[::2], np.zeros((3, 4)).T, np.zeros(0), _read_only()],
+    ids=["whole", "behind", "gaps", "transposed", "empty", "read-only"],
+)
+def test_pointers(array: NDArray[np.generic]) -> None:
+    assert library.pointer_to(array) == array.__array_interface__["data"][0]

@@ -12,6 +12,7 @@ from ptxgen.emulator.checks.order.strong_history import Word, in_shared_memory
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import starts
 from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.state.group import spread
 
 #: A warp's strong accesses: its position in the group, the warp, its words, and of each the first lane.
 _OfWarp = tuple[int, int, list[Word], list[int]]
@@ -31,7 +32,7 @@ class StrongWords(NamedTuple):
         warps, _, space, places, _, _, _ = access
         (lanes,) = access.active.reshape(-1).nonzero()
         if places.slots is not None and places.inside is not None:
-            slots = np.broadcast_to(places.slots, places.inside.shape).reshape(-1)[lanes]
+            slots = spread(places.slots, places.inside.shape).reshape(-1)[lanes]
             return cls(warps, lanes, in_shared_memory(slots, places.inside.reshape(-1)[lanes]), lanes // 32)
         return (
             cls(warps, lanes, places.offsets.reshape(-1)[lanes] + HEAP_BASE, lanes // 32) if space == "global" else None

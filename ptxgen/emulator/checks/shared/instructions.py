@@ -18,6 +18,7 @@ from ptxgen.emulator.memory.global_memory import MAP_BYTES
 from ptxgen.emulator.memory.granules import GRANULE, by_granule, by_warp, granules_of, starts
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.state.group import spread
 from ptxgen.syntax import Instruction
 
 #: Bytes in which blocks are counted.
@@ -107,7 +108,7 @@ class SharedInstructions(Observer):
         lagging = behind is not None and np.count_nonzero(behind) > 0
         if not apart and not lagging and self._together(access, inside, changing):
             return
-        everywhere, new = np.broadcast_to(slots, inside.shape), active if changing is None else changing
+        everywhere, new = spread(slots, inside.shape), active if changing is None else changing
         for position, slot, granules, masks, changed in _pieces(everywhere, inside, active, new, size):
             warp = int(warps[position])
             partly = order.lagging(warp) if lagging else None
@@ -154,7 +155,7 @@ class SharedInstructions(Observer):
             lanes = lanes[turns]
         self._shared.strong(
             warps[lanes // 32],
-            np.broadcast_to(slots, inside.shape).reshape(-1)[lanes],
+            spread(slots, inside.shape).reshape(-1)[lanes],
             inside.reshape(-1)[lanes],
             size,
             np.ones(len(lanes), np.bool_) if changing is None else changing.reshape(-1)[lanes],
