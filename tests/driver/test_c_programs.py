@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ptxgen.driver import ProgramError, build
-from tests.driver.programs import compile_c, execute, require_compiler
+from tests.driver.programs import SOURCES, compile_c, execute, require_compiler
 
 
 @pytest.fixture(scope="module")
@@ -264,3 +264,78 @@ def test_functions_in_assembly_are_left_alone(capfd: pytest.CaptureFixture[str],
     script = f"import ctypes; print(ctypes.CDLL({str(library)!r}).asked())"
     ran = execute(capfd, [sys.executable, "-c", script])
     assert ran.output == "77\n", ran.said
+
+
+JITLINK = """
+import ctypes
+import sys
+
+link, cuda = ctypes.CDLL(sys.argv[1]), ctypes.CDLL("libcuda.so.1")
+head = b".version 8.0\\n.target sm_90a\\n.address_size 64\\n"
+kernel = b'''.extern .func (.param .b32 r) f(.param .b32 x);
+.visible .entry k(.param .u64 p) {
+  .reg .b32 %r; .reg .b64 %p; .param .b32 x, r;
+  st.param.b32 [x], 20; call (r), f, (x); ld.param.b32 %r, [r]; ld.param.u64 %p, [p]; st.global.u32 [%p], %r; ret; }
+'''
+function = b'''.visible .func (.param .b32 r) f(.param .b32 x) {
+  .reg .b32 %r; ld.param.b32 %r, [x]; add.u32 %r, %r, 1; st.param.b32 [r], %r; ret; }
+'''
+handle, size = ctypes.c_void_p(), ctypes.c_size_t()
+assert link.nvJitLinkCreate(ctypes.byref(handle), 0, None) == 0
+for text in (head + kernel, head + function):
+    assert link.nvJitLinkAddData(handle, 2, text, ctypes.c_size_t(len(text)), b"a.ptx") == 0
+assert link.nvJitLinkGetLinkedCubinSize(handle, ctypes.byref(size)) == 0
+image = ctypes.create_string_buffer(size.value)
+assert link.nvJitLinkGetLinkedCubin(handle, image) == 0
+context, module, k, data, found = (ctypes.c_void_p() for _ in range(5))
+assert cuda.cuInit(0) == cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuModuleLoadData(ctypes.byref(module), image) == 0
+assert cuda.cuModuleGetFunction(ctypes.byref(k), module, b"k") == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(data), ctypes.c_size_t(4)) == 0
+parameters = (ctypes.c_void_p * 1)(ctypes.addressof(data))
+assert cuda.cuLaunchKernel(k, 1, 1, 1, 1, 1, 1, 0, None, parameters, None) == cuda.cuCtxSynchronize() == 0
+print(ctypes.c_int.from_address(data.value).value)
+options = (ctypes.c_char_p * 1)(b"-lto")
+assert link.nvJitLinkCreate(ctypes.byref(handle), 1, options) == 0
+other, runtime = (b"!<arch>\\n" + name + b" " * 60 for name in (b"mine.o/", b"cuda_device_runtime.o/"))
+assert link.nvJitLinkAddData(handle, 6, other, ctypes.c_size_t(len(other)), b"libmine.a") == 12
+assert link.nvJitLinkAddData(handle, 6, runtime, ctypes.c_size_t(len(runtime)), b"libcudadevrt.a") == 0
+"""
+
+
+def test_modules_that_are_linked_while_the_program_runs(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Several PTX inputs are one module; link-time optimization leaves the device runtime's machine code out."""
+    library = tmp_path / "libjitlink.so"
+    subprocess.run([require_compiler(), "-shared", "-fPIC", "-o", library, SOURCES / "jitlink.c"], check=True)
+    script = tmp_path / "script.py"
+    script.write_text(JITLINK)
+    ran = execute(capfd, [sys.executable, script, library])
+    assert (ran.code, ran.output) == (0, "21\n"), ran.said
+
+
+USER_OBJECTS = """
+import ctypes
+
+cuda = ctypes.CDLL("libcuda.so.1")
+destroyed = []
+destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(destroyed.append)
+graph, one, other = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuInit(0) == cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
+assert cuda.cuUserObjectCreate(ctypes.byref(one), ctypes.c_void_p(7), destroy, 1, 1) == 0
+assert cuda.cuGraphRetainUserObject(graph, one, 1, 0) == cuda.cuUserObjectRelease(one, 1) == 0
+assert destroyed == []
+assert cuda.cuGraphReleaseUserObject(graph, one, 1) == 0
+assert destroyed == [7]
+assert cuda.cuUserObjectCreate(ctypes.byref(other), ctypes.c_void_p(8), destroy, 1, 1) == 0
+assert cuda.cuGraphRetainUserObject(graph, other, 1, 1) == 0  # the graph takes the reference over
+assert destroyed == [7]
+assert cuda.cuGraphReleaseUserObject(graph, other, 1) == 0
+print(destroyed)
+"""
+
+
+def test_objects_that_graphs_retain(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(USER_OBJECTS)
+    ran = execute(capfd, [sys.executable, script])
+    assert (ran.code, ran.output) == (0, "[7, 8]\n"), ran.said

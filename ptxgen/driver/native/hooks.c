@@ -153,13 +153,14 @@ API int nvrtcGetCUBIN(void *program, char *image) {
     return find_nvrtc() ? ptx_as_cubin(program, image) : NVRTC_INTERNAL_ERROR;
 }
 
-/* nvJitLink: the PTX of link-time optimization, or the one PTX that was added, is handed out as the cubin. */
+/* nvJitLink: the PTX of link-time optimization, or what was added if that is all PTX, is handed out as the cubin. */
 
 struct Link {
     void *handle;
     char *ptx;
     size_t bytes;
-    int inputs;
+    u8 *bundle; /* all inputs that are PTX */
+    int inputs, texts;
     bool optimizes;
     struct Link *next;
 };
@@ -219,6 +220,8 @@ static int keep_ptx(void *handle, int type, const void *data, size_t bytes, cons
     if (link) {
         link->inputs++;
         if (type == PTX_INPUT) {
+            link->texts++;
+            append_image(&link->bundle, data, bytes);
             free(link->ptx);
             link->ptx = calloc(1, bytes + 1);
             memcpy(link->ptx, data, bytes);
@@ -232,7 +235,7 @@ static bool has_ptx(struct Link *link) {
     if (!link)
         return false;
     if (!link->optimizes)
-        return link->ptx && link->inputs == 1;
+        return link->texts && link->inputs == link->texts;
     size_t bytes;
     if (link_ptx_size(link->handle, &bytes))
         return false;
@@ -242,18 +245,27 @@ static bool has_ptx(struct Link *link) {
     return !link_ptx(link->handle, link->ptx);
 }
 
+/* Several modules are linked where the program loads them (link.py). */
+static bool is_linked_late(const struct Link *link) {
+    return !link->optimizes && link->texts > 1;
+}
+
 static int linked_size(void *handle, size_t *bytes) {
     struct Link *link = link_of(handle);
     if (!has_ptx(link))
         return link_cubin_size(handle, bytes);
-    *bytes = PTX_HEADER_BYTES + link->bytes;
+    *bytes = is_linked_late(link) ? bundle_bytes(link->bundle) : PTX_HEADER_BYTES + link->bytes;
     return 0;
 }
 
 static int linked_image(void *handle, void *image) {
     struct Link *link = link_of(handle);
-    if (!link || !link->ptx || (!link->optimizes && link->inputs != 1))
+    if (!link || !link->ptx || (!link->optimizes && link->inputs != link->texts))
         return link_cubin(handle, image);
+    if (is_linked_late(link)) {
+        memcpy(image, link->bundle, bundle_bytes(link->bundle));
+        return 0;
+    }
     write_ptx_header(image, link->bytes);
     memcpy((char *)image + PTX_HEADER_BYTES, link->ptx, link->bytes);
     return 0;

@@ -11,7 +11,7 @@ bool is_bundle(const u8 *image) {
     return !memcmp(image, MARK, sizeof MARK);
 }
 
-static u64 bytes_of(const u8 *bundle) {
+u64 bundle_bytes(const u8 *bundle) {
     u64 bytes;
     memcpy(&bytes, bundle + sizeof MARK, sizeof bytes);
     return bytes;
@@ -19,7 +19,7 @@ static u64 bytes_of(const u8 *bundle) {
 
 /* Adds an image to a bundle, which is made if it is NULL: its size, and its bytes up to the next multiple of 8. */
 void append_image(u8 **bundle, const void *image, u64 bytes) {
-    u64 before = *bundle ? bytes_of(*bundle) : sizeof MARK + sizeof(u64);
+    u64 before = *bundle ? bundle_bytes(*bundle) : sizeof MARK + sizeof(u64);
     u64 after = before + sizeof bytes + ((bytes + 7) & ~7ull);
     *bundle = realloc(*bundle, after);
     memcpy(*bundle, MARK, sizeof MARK);
@@ -72,7 +72,7 @@ API Result cuLinkComplete(struct Link *link, void **image, size_t *bytes) {
         return INVALID_VALUE;
     *image = link->bundle;
     if (bytes)
-        *bytes = bytes_of(link->bundle);
+        *bytes = bundle_bytes(link->bundle);
     return SUCCESS;
 }
 

@@ -36,6 +36,16 @@ FORWARD(cudaGraphAddChildGraphNode, cuGraphAddChildGraphNode, (NODES, struct Gra
         (node, graph, dependencies, count, child))
 FORWARD(cudaGraphChildGraphNodeGetGraph, cuGraphChildGraphNodeGetGraph, (struct Node * node, struct Graph **graph),
         (node, graph))
+struct UserObject;
+FORWARD(cudaUserObjectCreate, cuUserObjectCreate,
+        (struct UserObject * *made, void *data, void (*destroy)(void *), u32 count, u32 flags),
+        (made, data, destroy, count, flags))
+FORWARD(cudaUserObjectRetain, cuUserObjectRetain, (struct UserObject * object, u32 count), (object, count))
+FORWARD(cudaUserObjectRelease, cuUserObjectRelease, (struct UserObject * object, u32 count), (object, count))
+FORWARD(cudaGraphRetainUserObject, cuGraphRetainUserObject,
+        (struct Graph * graph, struct UserObject *object, u32 count, u32 flags), (graph, object, count, flags))
+FORWARD(cudaGraphReleaseUserObject, cuGraphReleaseUserObject,
+        (struct Graph * graph, struct UserObject *object, u32 count), (graph, object, count))
 FORWARD(cudaGraphGetNodes, cuGraphGetNodes, (struct Graph * graph, struct Node **nodes, size_t *count),
         (graph, nodes, count))
 FORWARD(cudaGraphGetRootNodes, cuGraphGetRootNodes, (struct Graph * graph, struct Node **nodes, size_t *count),

@@ -305,6 +305,7 @@ Result prepare_launch(struct Function *function, struct Extent3 grid, struct Ext
 /* link.c: several images that are loaded as one module (images.py) */
 enum { BUNDLE_MARK_BYTES = 16 };
 bool is_bundle(const u8 *image);
+u64 bundle_bytes(const u8 *bundle);
 void append_image(u8 **bundle, const void *image, u64 bytes);
 
 /* Types of the public interface. */
