@@ -49,6 +49,15 @@ def test_triton_with_torch(capfd: pytest.CaptureFixture[str]) -> None:
     assert {each["kernel"] for each in ran.launches} == {"add_kernel", "softmax_kernel"}
 
 
+def test_torch_gives_tensors_of_the_device_to_others(capfd: pytest.CaptureFixture[str]) -> None:
+    """TileLang's kernels take them through TVM-FFI, which calls these functions."""
+    torch = pytest.importorskip("torch")
+    if torch.version.cuda is not None:
+        pytest.skip("this PyTorch is built for CUDA")
+    ran = execute(capfd, program("torch_exchange.py", "torch"))
+    assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
+
+
 def test_numba(capfd: pytest.CaptureFixture[str]) -> None:
     ran = execute(capfd, program("numba_kernels.py", "numba", "numba_cuda"))
     assert (ran.code, ran.codes()) == (0, []), ran.said

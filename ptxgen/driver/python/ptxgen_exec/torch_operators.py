@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from ptxgen_exec import device_memory
+from ptxgen_exec import device_memory, torch_dlpack
 
 #: Operators that a build for CUDA runs itself, since they touch no element.
 _OWN = {
@@ -157,6 +157,15 @@ def _name_devices(operators):
     }
     for name, value in replaced.items():
         setattr(tensor, name, value)
+    torch_dlpack.patch(torch, is_ours, lambda size, dtype: _empty_in_device_memory(size, _strides(size), dtype))
+
+
+def _strides(size):
+    """The strides of a tensor without gaps, in elements."""
+    made = [1] * len(size)
+    for axis in range(len(size) - 2, -1, -1):
+        made[axis] = made[axis + 1] * size[axis + 1]
+    return made
 
 
 def _copy_to_host(value):
