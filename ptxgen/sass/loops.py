@@ -356,6 +356,8 @@ def chosen(flow: Flow, word: str) -> Loop:
                 if any(_is_line(word, each.source, each.ptx_line) for each in flow.instructions(loop))
             ]
             found = [i for i in inside if flow.loops[i].depth == max(flow.loops[j].depth for j in inside)]
+    if not found and not figures:
+        raise NoLoopError("the kernel has no loop")
     if not found:
         known = ", ".join(dict.fromkeys(f"{each.place} ({each.address:#x})" for each in figures if not each.role))
         raise NoLoopError(f"there is no loop at {word}; there are: {known or 'none'}")

@@ -98,6 +98,9 @@ def test_one_loop_by_line_or_address() -> None:
     assert chosen(flow, f"{inside:#x}").header in {each.header for each in flow.loops}
     with pytest.raises(NoLoopError, match=r"no loop at 99; there are: pipe.cu:\d+ \(0x"):
         chosen(flow, "99")
+    none = load(assemble(".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry pipe() { ret; }\n"))
+    with pytest.raises(NoLoopError, match=r"^the kernel has no loop$"):
+        chosen(Flow(none.kernel()), "99")
     found = compare(one, pipeline(36))
     producer = within(found, str(PRODUCER))
     assert broken_thresholds(producer, "loop-instructions+2") == []

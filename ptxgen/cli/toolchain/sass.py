@@ -189,7 +189,7 @@ def _diff(
 ) -> int:
     from ptxgen.sass.cache import keep, kept, place
 
-    given = _source(a, target), _source(b, target)
+    given = _sources(a, b, target)
     as_json = written.wants("json")
     asked = repr((a, b, target, kernel, fail_on, loop, everything, as_json)).encode()
     path = place("diff", *(each.data for each in given), asked)
@@ -372,6 +372,16 @@ def listing_of(data: bytes, word: str, target: str | None) -> Listing:
     except AssemblerError as error:
         first, *more = str(error).splitlines()
         raise InputError(f"{word}: {first}", more) from None
+
+
+def _sources(a: str, b: str, target: str | None) -> tuple[Source, Source]:
+    """What two words name; without a target, CUDA C++ is compiled for that of the other side."""
+    if target is not None or a.endswith(".cu") == b.endswith(".cu"):
+        return _source(a, target), _source(b, target)
+    word, first = (a, False) if a.endswith(".cu") else (b, True)
+    other = _source(b if word == a else a, None)
+    source = _source(word, other.listing(None).target)
+    return (other, source) if first else (source, other)
 
 
 def _source(word: str, target: str | None) -> Source:

@@ -99,6 +99,12 @@ def test_sass_takes_cuda(cli: Cli, tmp_path: Path) -> None:
     listing = cli("sass", path, "--target", "sm_90a")
     assert listing.code == 0
     assert "line.cu:6" in listing.out
+    cubin = tmp_path / "line.cubin"
+    cubin.write_bytes(assemble(compiled(), options=("-lineinfo",)).data)
+    for words in ((path, cubin), (cubin, path)):  # compiled for the target of the other
+        outcome = cli("sass", "diff", *words)
+        assert outcome.code == 0, outcome.out + outcome.err
+        assert outcome.out.count("(sm_90a)") == 2
     with pytest.raises(CompilerError, match="nvcc refused"):
         compile_cuda(path, "sm_1")
 
