@@ -24,37 +24,10 @@ struct Record {
 };
 
 /* Of objects that have not been destroyed: what they were made of, for those who ask. */
-struct Resource { /* CUDA_RESOURCE_DESC */
-    int type;
-    union {
-        struct Array *array;
-        struct {
-            u64 address;
-            int format;
-            u32 channels;
-            size_t bytes;
-        } linear;
-        struct {
-            u64 address;
-            int format;
-            u32 channels;
-            size_t width, height, pitch;
-        } pitched;
-        int reserved[32];
-    };
-    u32 flags;
-};
-struct TextureDescriptor { /* CUDA_TEXTURE_DESC */
-    int address_modes[3], filter;
-    u32 flags, anisotropy;
-    int mipmap_filter;
-    float mipmap_bias, mipmap_least, mipmap_most, border[4];
-    int reserved[12];
-};
 struct Object {
     u64 handle;
-    struct Resource resource;
-    struct TextureDescriptor texture;
+    struct DriverResource resource;
+    struct DriverTexture texture;
     struct Object *next;
 };
 static struct Object *objects;
@@ -217,10 +190,8 @@ API Result cuMemcpyAtoA_v2(struct Array *to, size_t to_offset, struct Array *fro
 
 /* Objects. */
 
-enum { ARRAY_RESOURCE = 0, LINEAR_RESOURCE = 2, PITCHED_RESOURCE = 3 };
-
 /* The memory of a resource as if it were an array. */
-static Result array_of(const struct Resource *resource, struct Array *made) {
+static Result array_of(const struct DriverResource *resource, struct Array *made) {
     switch (resource->type) {
     case ARRAY_RESOURCE:
         if (!is_array(resource->array))
@@ -250,7 +221,7 @@ static Result array_of(const struct Resource *resource, struct Array *made) {
     }
 }
 
-static void remember(u64 handle, const struct Resource *resource, const struct TextureDescriptor *texture) {
+static void remember(u64 handle, const struct DriverResource *resource, const struct DriverTexture *texture) {
     struct Object *made = calloc(1, sizeof *made);
     made->handle = handle;
     made->resource = *resource;
@@ -281,7 +252,7 @@ static bool recall(u64 handle, struct Object *out, bool forget) {
     return found;
 }
 
-API Result cuTexObjectCreate(u64 *handle, const struct Resource *resource, const struct TextureDescriptor *asked,
+API Result cuTexObjectCreate(u64 *handle, const struct DriverResource *resource, const struct DriverTexture *asked,
                              const void *view) {
     struct Array array;
     if (view || asked->flags & SRGB)
@@ -302,7 +273,7 @@ API Result cuTexObjectCreate(u64 *handle, const struct Resource *resource, const
     return result;
 }
 
-API Result cuSurfObjectCreate(u64 *handle, const struct Resource *resource) {
+API Result cuSurfObjectCreate(u64 *handle, const struct DriverResource *resource) {
     if (resource->type != ARRAY_RESOURCE)
         return INVALID_VALUE;
     struct Array array;
@@ -326,7 +297,7 @@ API Result cuSurfObjectDestroy(u64 handle) {
     return cuTexObjectDestroy(handle);
 }
 
-API Result cuTexObjectGetResourceDesc(struct Resource *out, u64 handle) {
+API Result cuTexObjectGetResourceDesc(struct DriverResource *out, u64 handle) {
     struct Object object;
     if (!recall(handle, &object, false))
         return INVALID_VALUE;
@@ -334,11 +305,11 @@ API Result cuTexObjectGetResourceDesc(struct Resource *out, u64 handle) {
     return SUCCESS;
 }
 
-API Result cuSurfObjectGetResourceDesc(struct Resource *out, u64 handle) {
+API Result cuSurfObjectGetResourceDesc(struct DriverResource *out, u64 handle) {
     return cuTexObjectGetResourceDesc(out, handle);
 }
 
-API Result cuTexObjectGetTextureDesc(struct TextureDescriptor *out, u64 handle) {
+API Result cuTexObjectGetTextureDesc(struct DriverTexture *out, u64 handle) {
     struct Object object;
     if (!recall(handle, &object, false))
         return INVALID_VALUE;

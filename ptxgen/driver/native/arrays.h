@@ -27,6 +27,35 @@ struct Sampling {
     float border[4];
 };
 
+enum { ARRAY_RESOURCE = 0, LINEAR_RESOURCE = 2, PITCHED_RESOURCE = 3 }; /* CUresourcetype */
+struct DriverResource { /* CUDA_RESOURCE_DESC */
+    int type;
+    union {
+        struct Array *array;
+        struct {
+            u64 address;
+            int format;
+            u32 channels;
+            size_t bytes;
+        } linear;
+        struct {
+            u64 address;
+            int format;
+            u32 channels;
+            size_t width, height, pitch;
+        } pitched;
+        int reserved[32];
+    };
+    u32 flags;
+};
+struct DriverTexture { /* CUDA_TEXTURE_DESC */
+    int address_modes[3], filter;
+    u32 flags, anisotropy;
+    int mipmap_filter;
+    float mipmap_bias, mipmap_least, mipmap_most, border[4];
+    int reserved[12];
+};
+
 bool is_array(const void *handle);
 /* The bytes of a texel, 0 for a format that is not supported. */
 size_t texel_bytes(int format, u32 channels);

@@ -12,6 +12,10 @@ enum { RUNTIME_VERSION = 13050 };
 Result kernel_of(const void *host, struct Function **function);
 Result variable_of(const void *host, u64 *address, size_t *bytes);
 
+struct Extent { /* cudaExtent */
+    size_t width, height, depth;
+};
+
 struct AllocationNode;
 struct Copy3D;
 struct KernelNode;

@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-struct Extent { /* cudaExtent */
-    size_t width, height, depth;
-};
 struct ChannelFormat { /* cudaChannelFormatDesc: bits of the components */
     int x, y, z, w, kind;
 };
@@ -69,11 +66,10 @@ API Result cudaArrayGetInfo(struct ChannelFormat *format, struct Extent *extent,
     return SUCCESS;
 }
 
-/* Copies: offsets and widths in bytes, heights in rows. */
+/* Copies between memory and an array: offsets and widths in bytes, heights in rows. */
 
-API Result cudaMemcpy2DToArrayAsync(struct Array *to, size_t x, size_t y, const char *from, size_t pitch, size_t width,
-                                    size_t height, int kind, struct Stream *stream) {
-    (void)kind;
+static Result copy_to(const struct Array *to, size_t x, size_t y, const char *from, size_t pitch, size_t width,
+                      size_t height, struct Stream *stream) {
     Result result = start_runtime();
     if (!result && !is_array(to))
         result = INVALID_HANDLE;
@@ -83,9 +79,8 @@ API Result cudaMemcpy2DToArrayAsync(struct Array *to, size_t x, size_t y, const 
     return runtime_result(copy_box(stream, &copy));
 }
 
-API Result cudaMemcpy2DFromArrayAsync(char *to, size_t pitch, const struct Array *from, size_t x, size_t y, size_t width,
-                                      size_t height, int kind, struct Stream *stream) {
-    (void)kind;
+static Result copy_from(char *to, size_t pitch, const struct Array *from, size_t x, size_t y, size_t width, size_t height,
+                        struct Stream *stream) {
     Result result = start_runtime();
     if (!result && !is_array(from))
         result = INVALID_HANDLE;
@@ -99,55 +94,60 @@ static Result waited(Result result) {
     return result ? result : runtime_result(synchronize_stream(NULL));
 }
 
+API Result cudaMemcpy2DToArrayAsync(struct Array *to, size_t x, size_t y, const char *from, size_t pitch, size_t width,
+                                    size_t height, int kind, struct Stream *stream) {
+    (void)kind;
+    return copy_to(to, x, y, from, pitch, width, height, stream);
+}
+
 API Result cudaMemcpy2DToArray(struct Array *to, size_t x, size_t y, const char *from, size_t pitch, size_t width,
                                size_t height, int kind) {
-    return waited(cudaMemcpy2DToArrayAsync(to, x, y, from, pitch, width, height, kind, NULL));
+    (void)kind;
+    return waited(copy_to(to, x, y, from, pitch, width, height, NULL));
+}
+
+API Result cudaMemcpy2DFromArrayAsync(char *to, size_t pitch, const struct Array *from, size_t x, size_t y, size_t width,
+                                      size_t height, int kind, struct Stream *stream) {
+    (void)kind;
+    return copy_from(to, pitch, from, x, y, width, height, stream);
 }
 
 API Result cudaMemcpy2DFromArray(char *to, size_t pitch, const struct Array *from, size_t x, size_t y, size_t width,
                                  size_t height, int kind) {
-    return waited(cudaMemcpy2DFromArrayAsync(to, pitch, from, x, y, width, height, kind, NULL));
+    (void)kind;
+    return waited(copy_from(to, pitch, from, x, y, width, height, NULL));
 }
 
 API Result cudaMemcpy2DArrayToArray(struct Array *to, size_t to_x, size_t to_y, const struct Array *from, size_t from_x,
                                     size_t from_y, size_t width, size_t height, int kind) {
+    (void)kind;
     if (!is_array(from))
         return runtime_result(INVALID_HANDLE);
-    return cudaMemcpy2DToArray(to, to_x, to_y, inside_array(from, from_x, from_y, 0), from->pitch, width, height, kind);
+    return waited(copy_to(to, to_x, to_y, inside_array(from, from_x, from_y, 0), from->pitch, width, height, NULL));
 }
 
-/* Whole rows one after the other, from an offset on (deprecated, without padding in memory). */
+/* Deprecated: bytes from an offset on. Rows of an array have no gaps here. */
 
 API Result cudaMemcpyToArrayAsync(struct Array *to, size_t x, size_t y, const char *from, size_t bytes, int kind,
                                   struct Stream *stream) {
     (void)kind;
-    Result result = start_runtime();
-    if (!result && !is_array(to))
-        result = INVALID_HANDLE;
-    if (result)
-        return runtime_result(result);
-    struct Copy copy = {inside_array(to, x, y, 0), from, 0, 0, 0, 0, bytes, 1, 1}; /* rows have no gaps */
-    return runtime_result(copy_box(stream, &copy));
+    return copy_to(to, x, y, from, 0, bytes, 1, stream);
 }
 
 API Result cudaMemcpyToArray(struct Array *to, size_t x, size_t y, const char *from, size_t bytes, int kind) {
-    return waited(cudaMemcpyToArrayAsync(to, x, y, from, bytes, kind, NULL));
+    (void)kind;
+    return waited(copy_to(to, x, y, from, 0, bytes, 1, NULL));
 }
 
 API Result cudaMemcpyFromArrayAsync(char *to, const struct Array *from, size_t x, size_t y, size_t bytes, int kind,
                                     struct Stream *stream) {
     (void)kind;
-    Result result = start_runtime();
-    if (!result && !is_array(from))
-        result = INVALID_HANDLE;
-    if (result)
-        return runtime_result(result);
-    struct Copy copy = {to, inside_array(from, x, y, 0), 0, 0, 0, 0, bytes, 1, 1};
-    return runtime_result(copy_box(stream, &copy));
+    return copy_from(to, 0, from, x, y, bytes, 1, stream);
 }
 
 API Result cudaMemcpyFromArray(char *to, const struct Array *from, size_t x, size_t y, size_t bytes, int kind) {
-    return waited(cudaMemcpyFromArrayAsync(to, from, x, y, bytes, kind, NULL));
+    (void)kind;
+    return waited(copy_from(to, 0, from, x, y, bytes, 1, NULL));
 }
 
 /* Objects. Resources and their numbers are those of the driver, but for how they say formats. */
@@ -168,26 +168,6 @@ struct Resource { /* cudaResourceDesc */
         } pitched;
     };
 };
-struct DriverResource { /* CUDA_RESOURCE_DESC */
-    int type;
-    union {
-        struct Array *array;
-        struct {
-            u64 address;
-            int format;
-            u32 channels;
-            size_t bytes;
-        } linear;
-        struct {
-            u64 address;
-            int format;
-            u32 channels;
-            size_t width, height, pitch;
-        } pitched;
-        int reserved[32];
-    };
-    u32 flags;
-};
 struct TextureDescriptor { /* cudaTextureDesc */
     int address_modes[3], filter, read_mode, srgb;
     float border[4];
@@ -197,14 +177,6 @@ struct TextureDescriptor { /* cudaTextureDesc */
     float mipmap_bias, mipmap_least, mipmap_most;
     int no_trilinear, seamless;
 };
-struct DriverTexture { /* CUDA_TEXTURE_DESC */
-    int address_modes[3], filter;
-    u32 flags, anisotropy;
-    int mipmap_filter;
-    float mipmap_bias, mipmap_least, mipmap_most, border[4];
-    int reserved[12];
-};
-enum { ARRAY_RESOURCE = 0, LINEAR_RESOURCE = 2, PITCHED_RESOURCE = 3 };
 
 Result cuTexObjectCreate(u64 *handle, const struct DriverResource *resource, const struct DriverTexture *asked,
                          const void *view);

@@ -105,9 +105,6 @@ struct Pitched { /* cudaPitchedPtr */
     char *pointer;
     size_t pitch, width, height;
 };
-struct Extent { /* cudaExtent */
-    size_t width, height, depth;
-};
 
 API Result cudaMalloc3D(struct Pitched *out, struct Extent extent) {
     void *pointer;
