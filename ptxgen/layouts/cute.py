@@ -97,6 +97,8 @@ def parse(text: str) -> CuteLayout:
         (8, (4, 2))
 
     `Sw<..>` and `S<..>`, `_8` and what stands between the swizzle and the layout (a pointer, an offset of 0) are read.
+    In `Sw<3,4,3> o smem_ptr[16b](unset) o ...` the swizzle acts on byte addresses (CUTLASS
+    include/cute/pointer_flagged.hpp, as_position_independent_swizzle_layout): it becomes Swizzle<3,3,3> of elements.
     A swizzle alone acts on rows of 2^(M+|S|) elements, as many as it tells apart. Raises ValueError.
     """
     swizzle = None
@@ -104,7 +106,10 @@ def parse(text: str) -> CuteLayout:
     if match := re.match(r"S(?:w|wizzle)?<(-?\d+),(-?\d+),(-?\d+)>?[o∘]?", rest):
         bits, base, shift = map(int, match.groups())
         swizzle = CuteSwizzle(bits, base, shift)
-        rest = re.sub(r"^(?:smem_ptr\[\w+\]\([^)]*\)|0)[o∘]", "", rest[match.end() :])
+        rest = rest[match.end() :]
+        if flag := re.match(r"smem_ptr\[(\d+)b\]", rest):
+            swizzle = swizzle.scaled(int(flag[1]))
+        rest = re.sub(r"^(?:smem_ptr\[\w+\]\([^)]*\)|0)[o∘]", "", rest)
         if not rest:
             columns = 1 << min(base + abs(shift), 32)
             rest = f"({1 << bits},{columns}):({columns},1)"

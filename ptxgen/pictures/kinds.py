@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 Number = int
 """A number in any base that Python reads."""
+_NUMBER = re.compile(r"-?(?:\d[\d_]*|0[xX][\da-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+)[uUlL]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +118,15 @@ class Declared:
             if word.lower() in {choice.lower() for choice in each.choices if choice}:
                 return each
         for each in free:
-            if not each.choices and each.type is not bool and word[:1].isdigit():
+            number = _NUMBER.fullmatch(word) is not None
+            if not each.choices and (number if each.type is int else each.type is str and word[:1].isdigit()):
                 return each
             if not each.choices and each.type is str and word[:1] in ("(", "S") and re.search("[(<]", word):
                 return each  # CuTe's notation
+        every = {choice: each.name for each in free for choice in each.choices if choice}
+        if close := difflib.get_close_matches(word, every, n=1, cutoff=0.6):
+            legal = choices(choice for choice, name in every.items() if name == every[close[0]])
+            raise DescriptorError(f"{every[close[0]]} must be {legal}, not {word[:40]!r}")
         raise DescriptorError(f"{self.name} takes no {word[:40]!r}; it has {self._names()}")
 
     def _names(self) -> str:

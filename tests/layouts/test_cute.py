@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from ptxgen.descriptors import OperandTile
 from ptxgen.layouts.cute import CuteLayout, CuteSwizzle, Tree, of_mode, of_offsets, parse
 from ptxgen.layouts.swizzle import SWIZZLES
 
@@ -50,7 +51,9 @@ def test_offsets_by_coordinates(text: str) -> None:
         ("((2,2),(2,2))", "((2,2),(2,2)):((1,2),(4,8))"),
         ("( 8 , 64 ) : ( 64 , 1 )", "(8,64):(64,1)"),
         ("(_8,_64):(_64,_1)", "(8,64):(64,1)"),
-        ("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "Swizzle<3,4,3> o (8,64):(64,1)"),
+        ("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "Swizzle<3,3,3> o (8,64):(64,1)"),
+        ("Sw<2,4,3> o smem_ptr[8b](0x7f00) o (_8,_64):(_64,_1)", "Swizzle<2,4,3> o (8,64):(64,1)"),
+        ("Sw<3,4,3> o smem_ptr[4b](unset) o (_8,_256):(_256,_1)", "Swizzle<3,5,3> o (8,256):(256,1)"),
         ("S<3,4,3> o 0 o (8,64):(64,1)", "Swizzle<3,4,3> o (8,64):(64,1)"),
         ("Swizzle<2,4,3>o(8,64):(64,1)", "Swizzle<2,4,3> o (8,64):(64,1)"),
         ("16:1", "(16):(1)"),
@@ -100,6 +103,16 @@ def test_the_names_of_cutlass() -> None:
         "Swizzle<1,4,3>", "Swizzle<2,4,3>", "Swizzle<3,4,3>", "Swizzle<2,5,2>",
     ]  # fmt: skip
     assert str(of_mode("128B").scaled(16)) == "Swizzle<3,3,3>"
+
+
+@pytest.mark.parametrize(("type_bits", "shift"), [(16, 3), (8, 4), (32, 2)])
+def test_a_printed_layout_is_that_of_the_operand(type_bits: int, shift: int) -> None:
+    """Before smem_ptr[..] a swizzle acts on bytes: the layout has the addresses of a K-major tile with 128B."""
+    columns = 1024 // type_bits
+    printed = parse(f"Sw<3,4,3> o smem_ptr[{type_bits}b](unset) o (_8,_{columns}):(_{columns},_1)")
+    assert str(printed.swizzle) == f"Swizzle<3,{shift},3>"
+    tile = OperandTile(element_bits=type_bits, major="k", swizzle="128B", rows=8, k=columns)
+    assert (printed.offsets() * type_bits // 8 == tile.addresses(0)).all()
 
 
 def test_negative_shifts() -> None:

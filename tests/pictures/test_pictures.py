@@ -248,7 +248,7 @@ def test_two_beside_each_other() -> None:
         ("tensormap", [], "map must be 256 hex digits or a file of 128 bytes, not ''"),
         ("tensormap", ["map=/"], "map must be 256 hex digits or a file"),
         ("tensormap", ["map=" + "0" * 256], "box_bytes|must be"),
-        ("swizzle", ["96B"], "swizzle takes no '96B'|rows must be|number"),
+        ("swizzle", ["96B"], "mode must be one of 128B, 64B"),
         ("accumulator", ["m=100"], "no accumulator layout for M 100"),
         ("accumulator", ["cta_group=3"], "cta_group must be 1 to 2, not 3"),
         ("ld", ["num=3"], "32x32b repeats a power of two from 1 to 128 times, not 3"),

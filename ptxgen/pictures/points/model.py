@@ -117,7 +117,9 @@ def answer(kind: str, words: Sequence[str] = (), at: Sequence[Index] | None = No
     `kind` and `words` are those of `ptxgen layout`, `at` the index of an element, such as (row, column).
     """
     found = layout_map(kind, words, tuple(map(_range, at or ())))
-    if at is None and MAPS[kind].grows:
+    if at is None and all(name in given for name in found.at):  # the index, by name
+        found = layout_map(kind, words, tuple(_range(given[name]) for name in found.at))
+    elif at is None and MAPS[kind].grows:
         found = _grown(found, kind, words, given)
     if at is not None:
         if len(at) != len(found.at):

@@ -41,6 +41,10 @@ QUESTIONS = [
     ("layout operand k 128B at=9,20", "row 9, k 20: address 0x4b8, bank 14"),
     # And of an MN-major one with 64B? 18 + 4 * 64 + 2 * 512, chunk 1 ^ 2.
     ("layout operand mn 64B at=9,20", "row 9, k 20: address 0x532"),
+    # The index by name. Scale 5 is in the second block of 512 bytes.
+    ("layout scales type=nvfp4 row=37 scale=5", "row 37, scale 5: global_offset 597"),
+    # What is the offset of (3, 5) in a layout as CUTLASS prints it? 192 + 5, chunk 0 ^ 3 of 8 elements.
+    ("layout cute Sw<3,4,3>osmem_ptr[16b](unset)o(_8,_64):(_64,_1) at=3,5", "i0 3, i1 5: offset 221"),
     # And at byte 0x4b80 of a tile that is as large as it must be? 18 groups of 1024, row 7, chunk 0 ^ 7.
     ("layout operand k 128B address=0x4b80", "address 0x4b80: row 151, k 56"),
     # Which row of 144 bytes has byte 0x2b64? 77 * 144 + 20.
@@ -150,6 +154,12 @@ def test_many_rows_are_cut(cli: Cli) -> None:
         ("layout ld at=x,1", "at must be a number or FIRST-LAST, not 'x'"),
         ("layout ld at=1,2 --svg x.svg", "at= and columns ask for one element: without --svg and --diff"),
         ("layout ld at=99,1", "lane must be 0 to 31"),
+        (
+            "layout swizzle 96B at=1,1",
+            "mode must be one of 128B, 64B, 32B, none, 128B_atom_32B, 128B_atom_64B, not '96B'",
+        ),
+        ("layout operand k 128B_atom_64B at=1,1", "swizzle must be"),
+        ("layout operand k 12x4", "operand takes no '12x4'; it has major"),
         ("layout ld at=3-1,1", "lane must be a number or FIRST-LAST, not 3-1"),
         ("layout fragment of=mma-d k=16 at=3,2", "k of mma-d must be 4 with m=8"),
         ("layout tma box=64x9 strides=2 at=0,3", "TMA box 64×9 of f16, swizzle 128B, element strides 1×2 has nothing"),
