@@ -176,6 +176,6 @@ class elect(Instruction, section="9.7.13.14", ptx="8.0", targets="sm_90+", issue
     """p = true in one thread of `mask`, the same one each time; d = its lane."""
 
     syntax = "elect.sync d|p, mask"
-    d: OperandLike = register("b32", sink=True)
+    d: OperandLike = register("u32", sink=True)
     p: OperandLike = predicate()
     mask: OperandLike = source("u32")

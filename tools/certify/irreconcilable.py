@@ -163,7 +163,7 @@ STRICTER = (
     Irreconcilable(
         "Registers of any type with the address of a tensormap",
         form=r"tma\.",
-        line=r"%x_(f\d+|b128|pred)_7",
+        line=r"%x_(f\d+|b128|pred)_\d",
         objection="the address tensor_map must be in",
     ),
     Irreconcilable(
@@ -253,7 +253,7 @@ STRICTER = (
     Irreconcilable(
         "What is no register of 32 bits as metadata, as scale factors and to movmatrix: floats, their bits, vectors",
         form=_MATRIX,
-        line=r"%x_([fus]32|v\d|pred)_7\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7",
+        line=r"%x_([fus]32_\d+|v\d_7|pred_7)\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7",
         objection=f"{_OPERANDS}|must be of type",
     ),
     Irreconcilable(
@@ -500,6 +500,19 @@ STRICTER = (
         objection="elements of \\w+ must (be of type|have one width)|elements of c must be registers|untyped registers",
     ),
     Irreconcilable(
+        "Registers of integers in vectors of floats, of which some instructions ask no more than the width; they must "
+        "agree in kind (PTX ISA 9.4)",
+        form=r"memory\.st_async|move\.mov_vector|multimem\.|atomic\.|w?mma\.",
+        line=r"\{[^}]*%x_[us]\d",
+        objection=r"elements of \w+ must be of type \.f\d+, not \.[us]\d",
+    ),
+    Irreconcilable(
+        "A float register as A or B of .m8n8k16, which ptxas takes for sm_100 and later, beside some registers alone",
+        form=r"mma\.i8",
+        line=r"\.m8n8k16\..*%x_f32_\d",
+        objection="elements of [ab] must be of type",
+    ),
+    Irreconcilable(
         "The bits of an integer in a vector of floats, in first place or beside an untyped register; an integer is no "
         ".f32 or .f64 (PTX ISA 4.5.1, 9.4), and elsewhere ptxas refuses it too",
         form=r"memory\.|multimem\.|atomic\.|w?mma\.",
@@ -536,6 +549,12 @@ STRICTER = (
 #: What ptxas 13.5 refuses though nothing is wrong with it: it crashes, or loses its way.
 BROKEN = (
     Irreconcilable(
+        "Coordinates in integer registers of a tex.grad of pairs",
+        form=r"texture\.tex_grad",
+        line=r"^tex\.grad\..*\.f16x2\.f32 ",
+        objection="instruction 'mov'",
+    ),
+    Irreconcilable(
         "`variable + constant` as a multicast mask of 16 bits, which it takes as one of 32 bits",
         form=r"tcgen05\.commit",
         line=r"multicast::cluster::16b.*\bx_\w+\+\d+;$",
@@ -556,7 +575,7 @@ BROKEN = (
     Irreconcilable(
         "A float register as the bits of an asynchronous reduction",
         form=r"atomic\.red_async_release",
-        line="%x_f32_7",
+        line=r"%x_f32_\d",
         objection="does not match formal parameter",
     ),
     Irreconcilable(

@@ -16,7 +16,8 @@ _ACCUMULATORS = {"f16": "f16x2", "f32": "f32", "s32": "s32", "f64": "f64"}
 
 
 def _packed(form: Any) -> str:
-    return form.packed
+    """Fragments of small elements may be in registers of any 32-bit type; at .m8n8k16 not in .f32 (measured)."""
+    return "u32" if form.shape == "m8n8k16" and form.bits == 8 else form.packed
 
 
 def _ctype(form: Any) -> str:

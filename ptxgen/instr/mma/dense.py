@@ -99,7 +99,7 @@ class f8(Mma, ptx="8.4", targets="sm_89+"):
     atype: F8
     btype: F8
     bits: ClassVar[int] = 8
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = {"m16n8k16": Availability("8.7", "sm_89+"), "dtype=f16": Availability("8.7", "sm_89+")}
 
 
@@ -117,7 +117,7 @@ class f8f6f4(Mma, ptx="8.6", targets="sm_100f sm_110f sm_120f"):
     atype: F8F6F4
     btype: F8F6F4
     bits: ClassVar[int] = 8
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = {
         **{name: Availability("8.7", "sm_120f") for name in ("e3m2", "e2m3", "e2m1")},
         "m16n8k16": Availability("8.7", "sm_100f sm_110f sm_120f"),
@@ -144,7 +144,7 @@ class i8(Mma, ptx="6.5", targets="sm_75+"):
     btype: Literal["s8", "u8"]
     dtype: ClassVar[str] = "s32"
     bits: ClassVar[int] = 8
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = {shape: Availability("7.0", "sm_80+") for shape in ("m16n8k16", "m16n8k32")}
 
 
@@ -159,7 +159,7 @@ class i4(Mma, ptx="6.5", targets="sm_75+"):
     btype: Literal["s4", "u4"]
     dtype: ClassVar[str] = "s32"
     bits: ClassVar[int] = 4
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = {shape: Availability("7.0", "sm_80+") for shape in ("m16n8k32", "m16n8k64")}
 
 
@@ -173,7 +173,7 @@ class b1(Mma, ptx="7.0", targets="sm_75+"):
     op: Literal["xor", "and"]
     dtype: ClassVar[str] = "s32"
     bits: ClassVar[int] = 1
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = {
         **{shape: Availability("7.0", "sm_80+") for shape in ("m16n8k128", "m16n8k256")},
         "and": Availability("7.1", "sm_80+"),

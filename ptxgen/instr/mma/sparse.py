@@ -37,7 +37,7 @@ class sp_bf16(SparseMma):
     shape: Literal["m16n8k16", "m16n8k32"]
     dtype: ClassVar[str] = "f32"
     bits: ClassVar[int] = 16
-    packed: ClassVar[str] = "bf16x2"
+    packed: ClassVar[str] = "b32"
     needs = _ORDERED
 
 
@@ -51,7 +51,7 @@ class sp_tf32(SparseMma):
     shape: Literal["m16n8k8", "m16n8k16"]
     dtype: ClassVar[str] = "f32"
     bits: ClassVar[int] = 32
-    packed: ClassVar[str] = "tf32"
+    packed: ClassVar[str] = "b32"
     needs = _ORDERED
 
 
@@ -67,7 +67,7 @@ class sp_f8(SparseMma, ptx="8.4", targets="sm_89+"):
     btype: F8
     shape: ClassVar[str] = "m16n8k64"
     bits: ClassVar[int] = 8
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = {**_ORDERED, "dtype=f16": Availability("8.7", "sm_120f")}
 
     @rule("f16-metadata")
@@ -94,7 +94,7 @@ class sp_f8f6f4(SparseMma, ptx="8.6", targets="sm_100f sm_110f sm_120f"):
     btype: F8F6F4
     shape: ClassVar[str] = "m16n8k64"
     bits: ClassVar[int] = 8
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = {name: Availability("8.7", "sm_120f") for name in ("e3m2", "e2m3", "e2m1", "dtype=f16")}
 
 
@@ -110,7 +110,7 @@ class sp_i8(SparseMma):
     btype: Literal["s8", "u8"]
     dtype: ClassVar[str] = "s32"
     bits: ClassVar[int] = 8
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = _ORDERED
 
 
@@ -126,5 +126,5 @@ class sp_i4(SparseMma):
     btype: Literal["s4", "u4"]
     dtype: ClassVar[str] = "s32"
     bits: ClassVar[int] = 4
-    packed: ClassVar[str] = "u32"
+    packed: ClassVar[str] = "b32"
     needs = _ORDERED
