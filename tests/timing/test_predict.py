@@ -137,6 +137,12 @@ def test_what_cannot_be_predicted_is_one_sentence() -> None:
     arguments = [out, out, 2, 0, 0, 0, bytes(128)]
     with pytest.raises(TimingError, match="ends as deadlock"):
         predict(Kernel.from_ptx(hang), 1, 32, arguments, machine="h200", shared_bytes=4096)
+    # A flag that another CTA, which is not simulated, would set: long before the limit of steps.
+    spin = ptx.kernel(
+        "", "w:\n    ld.acquire.gpu.global.u32 %r9, [%d1];\n    setp.eq.u32 %q, %r9, 0;\n    @%q bra w;\n"
+    )
+    with pytest.raises(TimingError, match="ends as deadlock"):
+        predict(Kernel.from_ptx(spin), 1, 32, arguments, machine="h200", shared_bytes=4096)
     with pytest.raises(TimingError, match="unknown machine 'a100'"):
         predict(Kernel.from_ptx(hang), 1, 32, arguments, machine="a100", shared_bytes=4096)
     with pytest.raises(TimingError, match="does not run"):

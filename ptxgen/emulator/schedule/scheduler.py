@@ -301,10 +301,13 @@ class Scheduler:
     def _next(self) -> Group | None:
         """The warps to run next; None when none can, or when all that can only spin."""
         machine = self.machine
+        quiet = self.warps.steps - self._quiet_since
         if machine.timeline.paces:
+            if self._spins(quiet) and not self._release_parked():
+                self.spinning = True
+                return None
             chosen = machine.timeline.pick(self.warps.ready, self.warps.current)
             return None if chosen is None else self.warps.group(*chosen)
-        quiet = self.warps.steps - self._quiet_since
         if machine.effects != self._seen_effects:
             spun = quiet >= self._patience
             self._patience = (
@@ -329,6 +332,18 @@ class Scheduler:
         if machine.reads_time:
             self._let_time_pass()
         return self.warps.pick_fairly()
+
+    def _spins(self, quiet: int) -> bool:
+        """Whether no work is under way, and all that can run has returned to an earlier state without any effect."""
+        machine = self.machine
+        if machine.effects != self._seen_effects or len(machine.timeline):
+            self._seen_effects, self._quiet_since, self._look_at = machine.effects, self.warps.steps, 0
+            return False
+        if quiet < _QUIET_STEPS or self.warps.steps < self._look_at:
+            return False
+        if not self._look_at:
+            self._rounds.restart()
+        return self._all_spin(quiet)
 
     def _let_time_pass(self) -> None:
         """Shorten a delay: a loop that polls a clock would take as many steps as it waits cycles."""
