@@ -10,8 +10,10 @@ from ptxgen.timing.schedule import MachineSchedule
 #: Tiles that are simulated, first the fewest, and by which part two stretches of their steady state may differ: their
 #: mean is then off by less than half of it, or, where only 3 tiles make them, by up to as much.
 _FEW = {4: 0.005, 8: 0.01}
-#: All tiles are simulated where fewer than these would be left.
-_LEAST_LEFT = 2
+#: Of fewer tiles than these all are simulated at once.
+_LEAST = {4: 6, 8: 16}
+#: Tiles of fewer cycles are all simulated: a store that waits, or not, is then a part of them that counts.
+_SHORTEST = 6000
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Walk:
 
 def lengths(tiles: int) -> Iterator[int]:
     """How many of so many tiles to simulate, one number after the other until the tiles repeat."""
-    return (few for few in _FEW if tiles >= few + _LEAST_LEFT)
+    return (few for few, least in _LEAST.items() if tiles >= least)
 
 
 def period(timed: MachineSchedule, tiles: int) -> float | None:
@@ -45,4 +47,5 @@ def period(timed: MachineSchedule, tiles: int) -> float | None:
     marks = ends[mmas - 1 :: mmas]
     first, second = (0, 1) if tiles < 6 else (tiles - 6, tiles - 4)
     before, after = (marks[at + 2] - marks[at] for at in (first, second))
-    return (before + after) / 4 if abs(after - before) <= _FEW[tiles] * before else None
+    steady = before >= 2 * _SHORTEST and abs(after - before) <= _FEW[tiles] * before
+    return (before + after) / 4 if steady else None

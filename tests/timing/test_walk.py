@@ -29,22 +29,21 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda: monkeypatch.setattr(simulate, "lengths", _none)
 
 
-def _gemm(name: str, tiles: int, **options: Any) -> Prediction:
-    """So many tiles of each cluster, with K short: the steady state is then the least steady."""
+def _gemm(name: str, tiles: int, k: int = 1024, **options: Any) -> Prediction:
+    """So many tiles of each cluster."""
     plan = find(name).plan(**options)
     machine = MACHINES["h200" if plan.target == "sm_90a" else "b200"]
     cluster = plan.scheduler.cluster
     slots = machine.cluster_slots(plan.scheduler.cluster_size)
     rows, columns = plan.scheduler.rows * cluster[0], plan.scheduler.columns * cluster[1]
-    return predict_gemm(plan, rows * tiles, columns * slots, 256, machine)
+    return predict_gemm(plan, rows * tiles, columns * slots, k, machine)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("hopper/overlapped", {"m_tile": 128, "n_tile": 64, "cluster_m": 1}),
-        ("hopper/overlapped", {"m_tile": 64, "n_tile": 64, "consumers": "pingpong"}),
+        ("hopper/overlapped", {"m_tile": 64, "n_tile": 256, "cluster_m": 1, "consumers": "pingpong"}),
         ("blackwell/clc", {}),
     ],
     ids=str,
@@ -71,10 +70,12 @@ def test_attention_is_extrapolated(whole: Any) -> None:
 
 def test_few_tiles_are_all_simulated() -> None:
     assert list(lengths(5)) == []
-    assert list(lengths(6)) == [4]
+    assert list(lengths(6)) == list(lengths(15)) == [4]
     assert list(lengths(16)) == [4, 8]
-    found = _gemm("hopper/overlapped", 2, m_tile=128, n_tile=64, cluster_m=1)
+    found = _gemm("hopper/overlapped", 2, 256, m_tile=128, n_tile=64, cluster_m=1)
     assert found.parts["extrapolated"] == 0
+    # Tiles that take few cycles.
+    assert _gemm("hopper/overlapped", 10, 128, m_tile=128, n_tile=64, cluster_m=1).parts["extrapolated"] == 0
 
 
 def test_cluster_launch_control_counts_all_tiles() -> None:

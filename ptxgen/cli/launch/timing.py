@@ -293,7 +293,7 @@ def _print(out: Console, found: Prediction) -> None:
 
     from ptxgen.cli.common.terminal import grid, pairs
 
-    tflops = f", {found.tflops:.0f} TFLOPS" if found.flop else ""
+    tflops = f", {found.tflops:.{0 if found.tflops >= 10 else 2}f} TFLOPS" if found.flop else ""
     head = f"{found.kernel} on {found.machine.title}: {found.cycles:,.0f} cycles, {found.microseconds:.2f} µs at "
     out.print(escape(f"{head}{found.clock:.0f} MHz{tflops}; bound by {found.bound_by}"))
     table = pairs(out)
