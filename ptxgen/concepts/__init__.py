@@ -85,8 +85,9 @@ def _names() -> dict[str, Concept]:
 
 
 def find(word: str) -> Concept | None:
-    """The concept that is called so, or None."""
-    return _names().get(normalized(word))
+    """The concept that is called so, in the singular or the plural, or None."""
+    asked = normalized(word)
+    return next((_names()[each] for each in (asked, asked.removesuffix("s"), f"{asked}s") if each in _names()), None)
 
 
 def names() -> list[str]:

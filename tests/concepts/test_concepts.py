@@ -91,6 +91,9 @@ def test_examples_are_legal_ptx() -> None:
         ("EXPECT_TX", "expect_tx"), ("dsmem", "distributed shared memory"), ("idesc", "instruction descriptor"),
         ("nvfp4", "NVFP4"), (".aligned", ".aligned"), ("aligned", ".aligned"), ("fresh mbarrier", "parity"),
         ("wait::ld", "tcgen05.wait"), ("ts mma", "A in tensor memory"), ("ftz", "subnormals"),
+        ("wavefront", "bank conflict"), ("element strides", "element stride"), ("sector", "coalescing"),
+        ("CGA", "cluster"), ("election", "elect"), ("stage", "pipeline"), ("wgmma descriptor", "matrix descriptor"),
+        ("tensormap rank", "tensormap limits"), ("weak", "morally strong"),
     ],
 )  # fmt: skip
 def test_names_people_use(word: str, name: str) -> None:
