@@ -84,6 +84,76 @@ SAXPY = (
 )
 
 
+#: All lanes of a CTA arrive on one mbarrier and wait for their phase, 100 times.
+ARRIVALS = (
+    _HEAD
+    + """.visible .entry arrivals()
+{
+    .reg .pred %p;
+    .reg .b32 %t, %i;
+    .reg .b64 %state;
+    .shared .align 8 .b64 bar;
+    mov.u32 %t, %tid.x;
+    mov.u32 %i, %ntid.x;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra go;
+    mbarrier.init.shared.b64 [bar], %i;
+go:
+    bar.sync 0;
+    mov.u32 %i, 0;
+again:
+    mbarrier.arrive.shared.b64 %state, [bar];
+wait:
+    mbarrier.try_wait.shared.b64 %p, [bar], %state;
+    @!%p bra wait;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 100;
+    @%p bra again;
+    ret;
+}
+"""
+)
+
+#: Each lane of a CTA copies its 16 bytes to shared memory by a bulk copy of its own, 20 times.
+LANE_COPIES = (
+    _HEAD
+    + """.visible .entry copies(.param .u64 x)
+{
+    .reg .pred %p;
+    .reg .b32 %t, %i, %at, %n;
+    .reg .b64 %x;
+    .shared .align 8 .b64 bar;
+    .shared .align 16 .b8 tile[2048];
+    ld.param.u64 %x, [x];
+    mov.u32 %t, %tid.x;
+    mov.u32 %n, %ntid.x;
+    mov.u32 %at, tile;
+    mad.lo.u32 %at, %t, 16, %at;
+    mad.wide.u32 %x, %t, 16, %x;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra go;
+    mbarrier.init.shared.b64 [bar], %n;
+    fence.mbarrier_init.release.cluster;
+go:
+    bar.sync 0;
+    mov.u32 %i, 0;
+again:
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%at], [%x], 16, [bar];
+    and.b32 %t, %i, 1;
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p, [bar], %t;
+    @!%p bra wait;
+    bar.sync 0;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 20;
+    @%p bra again;
+    ret;
+}
+"""
+)
+
+
 def arithmetic(warps: int, turns: int) -> Launch:
     """Integer sums and products in so many warps, up to 8 to a CTA."""
     kernel = ptxgen.Kernel.from_ptx(LOOP.replace("%r0, 200", f"%r0, {turns}"))
@@ -108,6 +178,21 @@ def saxpy(ctas: int, launches: int) -> Launch:
         device = ptxgen.Emulator("sm_100a")
         x, y = (device.array(np.ones(128 * ctas, np.float32)) for _ in range(2))
         return sum(_ran(device.launch(kernel, ctas, 128, [x, y, np.float32(2)])) for _ in range(launches))
+
+    return run
+
+
+def arrivals(threads: int) -> Launch:
+    kernel = ptxgen.Kernel.from_ptx(ARRIVALS)
+    return lambda: _ran(ptxgen.Emulator("sm_100a").launch(kernel, 1, threads, []))
+
+
+def lane_copies(threads: int) -> Launch:
+    kernel = ptxgen.Kernel.from_ptx(LANE_COPIES)
+
+    def run() -> int:
+        device = ptxgen.Emulator("sm_100a")
+        return _ran(device.launch(kernel, 1, threads, [device.array(np.zeros(4 * threads, np.uint32))]))
 
     return run
 
@@ -162,6 +247,8 @@ PARTS: dict[str, Callable[[], Launch]] = {
     "saxpy, 512 CTAs": lambda: saxpy(512, 1),
     "saxpy, 100 launches of one CTA": lambda: saxpy(1, 100),
     "tickets, 256 CTAs": lambda: tickets(256),
+    "100 arrivals and waits of 128 lanes": lambda: arrivals(128),
+    "20 bulk copies by each of 128 lanes": lambda: lane_copies(128),
     "attention (TileLang), later launches": lambda: recorded("tl01_100_attention", first=False),
     "layer norm (Triton), first launch": lambda: recorded("t36_100_layernorm", first=True),
     "layer norm (Triton), later launches": lambda: recorded("t36_100_layernorm", first=False),

@@ -14,7 +14,7 @@ class Bank:
 
     def __init__(self, data: bytes, name: str) -> None:
         self.size, self.name = len(data), name
-        self.data: NDArray[np.uint8] = np.frombuffer(data + bytes(-len(data) % 32 + 32), np.uint8)
+        self.data: NDArray[np.uint8] = np.frombuffer(bytearray(data) + bytes(-len(data) % 32 + 32), np.uint8)
 
     def offsets(
         self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, what: str
