@@ -27,7 +27,7 @@ from ptxgen.syntax.tree import Label, LineTable, Spelled, Statement
 _VALUES = rf"{COUNT}(?>(?: ?, ?{COUNT})*)|{NAME}|\.[A-Za-z_]\w*+"
 #: Versions beyond these lengths are none, and their numbers could exceed what Python reads.
 _VERSION = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
-_SECTION_DATA = re.compile(rf"({TRIVIA})(\.(b8|b16|b32|b64)[ \t]++({_VALUES})(?![\w$.]))(?={TRIVIA}[^,+-])", re.ASCII)
+_SECTION_DATA = re.compile(rf"({TRIVIA})(\.(b8|b16|b32|b64)[ \t]++({_VALUES})(?![\w$.:]))(?={TRIVIA}[^,+-])", re.ASCII)
 TYPES = frozenset(
     {f".{kind}{width}" for kind in "bus" for width in (8, 16, 32, 64)}
     | {".b128", ".f16", ".f16x2", ".f32", ".f64", ".pred", ".texref", ".samplerref", ".surfref"}
@@ -63,7 +63,7 @@ FUNCTION_DIRECTIVES = {
 }
 #: Words of the language that cannot name a section.
 NO_SECTIONS = TYPES | SPACES | LINKAGES | VECTORS.keys() | MODULE_STARTS | {
-    ".align", ".branchtargets", ".calltargets", ".callprototype", ".loc", ".ptr", ".reg", ".target",
+    ".align", ".branchtargets", ".calltargets", ".callprototype", ".loc", ".ptr", ".reg", ".target", ".address_size",
     ".managed", ".unified", *FUNCTION_DIRECTIVES,
 }  # fmt: skip
 
@@ -404,6 +404,8 @@ class DirectiveParser(OperandParser):
         position = self.start - len(self.trivia)
         while (match := _SECTION_DATA.match(self.text, position)) is not None:
             trivia, spelling, type_name, values = match.groups()
+            if values in NO_SECTIONS:
+                break
             node = object.__new__(SectionData)  # debug information is tens of thousands of these lines
             node.trivia, node.type, node.values = trivia, type_name, tuple(values.replace(" ", "").split(","))
             node._at, node._lines, node._spelling = position + len(trivia), self.lines, spelling
@@ -442,7 +444,7 @@ class DirectiveParser(OperandParser):
     def _section_address(self) -> str:
         """A label or a section, `label + 4`, or `label - label`."""
         is_label = self.kind == "name"
-        value = self._label() if is_label else self.advance()
+        value = self._label() if is_label else self._section_name()
         if self.accept("+"):
             return f"{value}+{self._literal('an offset')}"
         if is_label and self.accept("-"):

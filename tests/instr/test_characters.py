@@ -40,6 +40,7 @@ UNREADABLE = {
     "inlined_at": ".entry k() { .reg .b32 inlined_at; ret; }",
     "function_name": ".entry k() { function_name: ret; }",
     "type of a section": ".section .b32 { .b8 1 }",
+    "type as an address in a section": ".section .debug_info { .b64 .surfref .b64 1 }",
     "directive of a section": ".section .maxntid { .b8 1 }",
 }
 

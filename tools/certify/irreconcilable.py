@@ -59,6 +59,18 @@ STRICTER = (
         objection="must be a register, not the special",
     ),
     Irreconcilable(
+        "A predicate among the registers of a vector, which must agree with the instruction (PTX ISA 9.4)",
+        form="",
+        line=r"\{[^}]*%x_pred_7",
+        objection="must have one width, not .*[.]pred",
+    ),
+    Irreconcilable(
+        "An mbarrier at an address of 16 bits",
+        form=r"atomic\.red_async",
+        line=r"\[%x_[bu]16_7\];$",
+        objection="the address mbar must be in a 32-bit or 64-bit register",
+    ),
+    Irreconcilable(
         "The state of an arrival at several CTAs, of which each has its own",
         form=r"mbarrier\.arrive",
         line=r"multicast::cluster",
@@ -236,7 +248,7 @@ STRICTER = (
         "Any number, register or variable as the address of a tensormap",
         form=r"fence\.fence_proxy_tensormap",
         line=r"\[",
-        objection="the address addr|a number as address",
+        objection="the address addr|a number as address|a constant address",
     ),
     Irreconcilable(
         "Vector registers, constants and special registers as matrix fragments: ptxas takes some, crashes on others",
@@ -549,6 +561,12 @@ STRICTER = (
 #: What ptxas 13.5 refuses though nothing is wrong with it: it crashes, or loses its way.
 BROKEN = (
     Irreconcilable(
+        "`variable + constant` as the mask of a warp barrier, which it makes a function of",
+        form=r"barrier\.bar_warp",
+        line=r" x_\w+\+\d+;$",
+        objection="Parsing error near",
+    ),
+    Irreconcilable(
         "Coordinates in integer registers of a tex.grad of pairs",
         form=r"texture\.tex_grad",
         line=r"^tex\.grad\..*\.f16x2\.f32 ",
@@ -585,10 +603,10 @@ BROKEN = (
         objection="Internal compiler error",
     ),
     Irreconcilable(
-        "Addresses of 16 bits",
+        "Addresses of 8 or 16 bits",
         form="",
-        line=r"^(prefetchu?|applypriority|discard|multimem|red\.async|st\.async)\b.*%x_b16_7",
-        objection="Internal compiler error|'mov'|16-bit address",
+        line=r"^(prefetchu?|applypriority|discard|multimem|red\.async|st\.async)\b.*%x_[bu](8|16)_7",
+        objection="Internal compiler error|'mov'|(8|16)-bit address",
     ),
     Irreconcilable(
         "Integer constants as values of asynchronous operations",

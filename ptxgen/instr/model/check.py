@@ -145,7 +145,7 @@ class _Checker:
                 if type(statement) is not syntax.Label:
                     yield from self._declaration(statement, scope)
         yield from _located(self.linker.undefined())
-        yield from _located(self.debugging.unresolved())
+        yield from _located(self.debugging.unresolved(self.module))
         if len(self._groups - {None}) > 1:
             yield from _located(group_problems(self.module))
         yield from _located(self.limits.problems(self.analysis))

@@ -92,16 +92,26 @@ class Debugging:
             if not low <= value < high:
                 yield Problem("data-range", f"a .{each.type} is {low} to {high - 1}, not {text}")
 
-    def unresolved(self) -> Iterator[tuple[syntax.Statement, Problem]]:
-        """Names of functions in `.loc` that stand for no label or section."""
-        for statement, name in self.wanted:
-            if name not in self.labels:
-                yield (
-                    statement,
-                    Problem(
-                        "undeclared-name",
-                        f"the label {name} of function_name is in no section"
-                        if name[0] != "."
-                        else f"function_name must be a label or .debug_str, not {name}",
-                    ),
-                )
+    def unresolved(self, module: syntax.Module) -> Iterator[tuple[syntax.Statement, Problem]]:
+        """Names of functions in `.loc` that stand for no label or section, where the `.loc` has code."""
+        missing = [(statement, name) for statement, name in self.wanted if name not in self.labels]
+        holds = set(map(id, _with_code(module))) if missing else set[int]()
+        for statement, name in missing:
+            if id(statement) in holds:
+                what = f"the label {name} of function_name is in no section"
+                if name.startswith("."):
+                    what = f"function_name must be a label or .debug_str, not {name}"
+                yield statement, Problem("undeclared-name", what)
+
+
+def _with_code(module: syntax.Module) -> Iterator[syntax.Location]:
+    """Each `.loc` that stands before an instruction, which no other replaces."""
+    last: syntax.Location | None = None
+    for statement in module.statements():
+        if isinstance(statement, syntax.Location):
+            last = statement
+        elif isinstance(statement, syntax.Instruction) and last is not None:
+            yield last
+            last = None
+        elif isinstance(statement, syntax.Function):
+            last = None
