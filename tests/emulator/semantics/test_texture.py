@@ -218,7 +218,7 @@ def test_cubes(geometry: str) -> None:
         face, m, s, t = {
             (abs(i), 1): (0, i, -k, -j), (abs(i), -1): (1, -i, k, -j), (abs(j), 1): (2, j, i, k),
             (abs(j), -1): (3, -j, i, -k), (abs(k), 1): (4, k, i, -j), (abs(k), -1): (5, -k, -i, -j),
-        }[max(abs(i), abs(j), abs(k)), math.copysign(1, max((i, j, k), key=abs))]  # fmt: skip
+        }[max(abs(i), abs(j), abs(k)), int(math.copysign(1, max((i, j, k), key=abs)))]  # fmt: skip
         column, row = (int((each / m + 1) / 2 * size) for each in (s, t))
         expected = data[6 * min(int(cube[lane]), cubes - 1) + face, row, column, 0]
         assert out.view(np.float32)[lane, 0] == expected, (lane, direction[:, lane])
