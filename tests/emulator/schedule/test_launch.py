@@ -187,8 +187,9 @@ def test_what_is_not_reached_does_not_matter() -> None:
 @pytest.mark.parametrize(
     ("instruction", "why"),
     [
-        ("tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%d, {%x}];", "not through texture units"),
-        ("suld.b.1d.b32.trap %x, [%d, {%x}];", "not through surfaces"),
+        ("txq.force_unnormalized_coords.b32 %x, [%d];", "no .texref and .samplerref variables"),
+        ("sured.b.add.1d.u32.trap [%d, {%x}], %x;", "no compiled kernel to hold it against"),
+        ("tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%d, {%x, %x, %x, %x}];", "the geometry .2dms"),
         ("vmad.u32.u32.u32.shr7 %x, %x, %x, %x;", "differs from the manual"),
     ],
 )
