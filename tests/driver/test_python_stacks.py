@@ -49,6 +49,38 @@ def test_triton_with_torch(capfd: pytest.CaptureFixture[str]) -> None:
     assert {each["kernel"] for each in ran.launches} == {"add_kernel", "softmax_kernel"}
 
 
+MOVES = """
+import torch
+
+host, there = torch.arange(3), torch.zeros(2, device="cuda", dtype=torch.float16)
+moved = [
+    host.to("cuda"), host.to(torch.device("cuda")), host.to("cuda:0"), host.to("cuda", torch.float32),
+    host.to(dtype=torch.float32, device="cuda"), host.to(device="cuda", non_blocking=True), host.to(there), host.cuda(),
+    torch.tensor([0, 1, 2], device="cuda"), torch.tensor([0.0, 1, 2], device="cuda:0", requires_grad=True),
+    torch.nn.Linear(2, 2).to("cuda").weight,
+]
+assert [each.device.type for each in moved] == ["cuda"] * len(moved)
+assert all(each.cpu().tolist() == [0, 1, 2] for each in moved[:-1])
+assert moved[3].dtype == moved[4].dtype == torch.float32 and moved[6].dtype == torch.float16
+assert moved[9].requires_grad and moved[9].is_leaf
+assert [host.to("cpu").device.type, there.to("cpu").device.type, torch.tensor([1]).device.type] == ["cpu"] * 3
+kept = torch.ones(2, device="cuda", requires_grad=True)
+(kept * 3).to("cpu").sum().backward()
+(kept * 4).cpu().sum().backward()
+assert kept.grad.device.type == "cuda" and kept.grad.cpu().tolist() == [7, 7]
+print("PASS")
+"""
+
+
+def test_torch_moves_tensors_to_the_device(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A build for the CPU would look for a device of that name itself."""
+    pytest.importorskip("torch")
+    script = tmp_path / "script.py"
+    script.write_text(MOVES)
+    ran = execute(capfd, [sys.executable, script])
+    assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
+
+
 def test_torch_gives_tensors_of_the_device_to_others(capfd: pytest.CaptureFixture[str]) -> None:
     """TileLang's kernels take them through TVM-FFI, which calls these functions."""
     torch = pytest.importorskip("torch")

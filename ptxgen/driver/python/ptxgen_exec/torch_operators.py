@@ -128,16 +128,27 @@ def _name_devices(operators):
     """With a build for the CPU: tensors in device memory say that they are on "cuda"."""
     tensor, cuda = torch.Tensor, torch.device("cuda", 0)
     plain_is_cuda = vars(torch._C.TensorBase)["is_cuda"].__get__
-    plain_get_device, plain_numpy = tensor.get_device, tensor.numpy
+    plain_get_device, plain_numpy, plain_to = tensor.get_device, tensor.numpy, vars(torch._C.TensorBase)["to"]
 
     def is_ours(value):
         return type(value) in (tensor, torch.nn.Parameter) and operators.is_on_device(value)
+
+    class ToHost(torch.autograd.Function):
+        """A copy for the host, whose gradient lies on the device again."""
+
+        @staticmethod
+        def forward(ctx, value):
+            return _copy_to_host(value)
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            return gradients[0].to(cuda)
 
     def to_host(value, memory_format=torch.preserve_format):
         if not is_ours(value):
             return value
         device_memory.synchronize()
-        return value.to("cpu") if value.requires_grad else _copy_to_host(value)
+        return ToHost.apply(value) if value.requires_grad else _copy_to_host(value)
 
     def to_numpy(value, *, force=False):
         if not is_ours(value):
@@ -146,7 +157,33 @@ def _name_devices(operators):
             raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy it first")
         return plain_numpy(to_host(value.detach()))
 
+    def to(self, *args, **kwargs):
+        """`Tensor.to`; PyTorch itself looks for the index of "cuda", and takes device memory for the host's."""
+        if args and isinstance(args[0], torch.Tensor):
+            args = args[0].device, args[0].dtype, *args[1:]
+        asked = kwargs.pop("device", None)
+        if args and isinstance(args[0], (str, torch.device)):
+            asked, args = args[0], args[1:]
+        if asked is None:
+            return plain_to(self, *args, **kwargs)
+        if _is_cuda(asked):
+            return plain_to(self, cuda, *args, **kwargs)
+        return plain_to(to_host(self), asked, *args, **kwargs)
+
+    def made_on_host(function):
+        """A function that makes a tensor of values, for one on the device."""
+
+        def make(*args, device=None, **kwargs):
+            if not _is_cuda(device if device is not None else torch.get_default_device()):
+                return function(*args, device=device, **kwargs)
+            value = function(*args, device="cpu", **kwargs)
+            requires_grad = value.requires_grad and value.is_leaf
+            return value.detach().to(cuda).requires_grad_() if requires_grad else value.to(cuda)
+
+        return make
+
     replaced = {
+        "to": to,
         "device": property(lambda self: cuda if is_ours(self) else _plain_device(self)),
         "is_cuda": property(lambda self: is_ours(self) or plain_is_cuda(self)),
         "get_device": lambda self: 0 if is_ours(self) else plain_get_device(self),
@@ -157,6 +194,7 @@ def _name_devices(operators):
     }
     for name, value in replaced.items():
         setattr(tensor, name, value)
+    torch.tensor = made_on_host(torch.tensor)
     torch_dlpack.patch(torch, is_ours, lambda size, dtype: _empty_in_device_memory(size, _strides(size), dtype))
 
 
