@@ -20,7 +20,10 @@ _ROW, _SECTOR = 128, 32
 
 @dataclass(frozen=True)
 class Share:
-    """What one SM has of memory: bytes per cycle of the L2 and of memory, and the part of its loads that misses."""
+    """What one SM has of memory: bytes per cycle of the L2 and of memory, and the part of its loads that misses.
+
+    `outside`: rows per cycle of boxes entirely outside of their tensor, for the SMs of a cluster together.
+    """
 
     l2: float
     loads: float
@@ -28,6 +31,7 @@ class Share:
     memory: float
     misses: float = 0.0
     store_misses: float = 0.0
+    outside: float = 1.0
 
 
 @dataclass(slots=True)
@@ -115,6 +119,8 @@ class Engines:
     l2: Shared = field(default_factory=Shared)
     memory: Shared = field(default_factory=Shared)
     shared: Shared = field(default_factory=Shared)
+    #: What serves boxes outside of their tensors, for all SMs of a cluster.
+    outside: Shared = field(default_factory=Shared)
     tensor_memory: dict[int, Server] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     #: Stretches of cycles in which wgmma accumulates in registers: begins, ends, and registers of a thread.
@@ -174,6 +180,9 @@ class Engines:
         if self.tensor.free > begin:
             self.tensor.free += rows * sm.mma_fill.value
         arrived = begin + busy + sm.tma_latency.value + self._fetch(begin, size, self.share.l2)
+        if not inside:
+            cycles = rows / self.share.outside
+            arrived = max(arrived, self.outside.take(begin, cycles) + cycles + sm.tma_latency.value)
         if work.destinations > 1:
             arrived += sm.tma_multicast.value
             self.multicasts += 1

@@ -33,6 +33,7 @@ class Multiprocessor:
       tensor.
     - `tma_latency`: from issue to arrival in shared memory, data in L2.
     - `tma_multicast`: cycles more of a copy to several CTAs.
+    - `outside_rows`: rows per cycle of all SMs together of boxes that lie entirely outside of their tensor.
     - `mma_fill`: cycles by which each row of 128 bytes that TMA writes delays a busy tensor core.
     - `store_latency`, `store_row`: of a copy to global memory: cycles until it has read its source, and of each row.
     - `store_end`: from there to its completion. `drain`: from the last instruction of a CTA that has stored to its end.
@@ -60,6 +61,7 @@ class Multiprocessor:
     tma_row: Figure
     tma_latency: Figure
     tma_multicast: Figure
+    outside_rows: Figure
     mma_fill: Figure
     store_latency: Figure
     store_row: Figure
@@ -199,6 +201,9 @@ H200 = Multiprocessor(
     tma_row=_cycles(1.17, "copies of 128 and 256 rows from L2, rings of 3 to 6; as many with 0 to 120 rows outside"),
     tma_latency=_residual(228, "rings of one copy of 8 to 256 rows, less the thread's instructions"),
     tma_multicast=Figure(99, "cycles", unverified("FlashGPU-Sim: 99 to 100")),
+    outside_rows=Figure(
+        14.9, "rows per cycle of the GPU", measured(f"{_OURS}, h200-edges.json: 1134 cycles for 128 rows on 132 SMs")
+    ),
     mma_fill=Figure(
         0.27,
         "cycles per row",

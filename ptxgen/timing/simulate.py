@@ -24,7 +24,7 @@ from ptxgen.instr.model.targets import parse_target, runs_on
 from ptxgen.sass import Function
 from ptxgen.sass import load as load_sass
 from ptxgen.syntax import Instruction, walk
-from ptxgen.timing.engines import Engines, Share
+from ptxgen.timing.engines import Engines, Share, Shared
 from ptxgen.timing.issue import Costs
 from ptxgen.timing.machines import MACHINES, Machine
 from ptxgen.timing.multiprocessor import MULTIPROCESSORS, Multiprocessor
@@ -153,7 +153,8 @@ class TimedEmulator(Emulator):
 
     def _timeline(self, kernel: Kernel) -> Timeline:
         sm = MULTIPROCESSORS[self._described.name]
-        engines = [Engines(self._described, sm, self._share, number) for number in range(self._sms)]
+        outside = Shared()
+        engines = [Engines(self._described, sm, self._share, number, outside=outside) for number in range(self._sms)]
         self.timed = MachineSchedule(partial(costs_of, kernel, sm), engines, computes=self._computes)
         self.observers = (self.timed,)
         return self.timed
@@ -243,9 +244,9 @@ def predict(
         traffic = Traffic(0.0)
         if l2 == "cold" or _array_bytes(held) > _capacity(described):
             few = min(work.walked, 1)
-            counted = run(_share(described, active, megahertz, traffic), few)
+            counted = run(_share(described, active, size, megahertz, traffic), few)
             traffic = _traffic(counted, described, held, work.times(few))
-    share = _share(described, active, megahertz, traffic)
+    share = _share(described, active, size, megahertz, traffic)
     for few in work.lengths():
         timed = run(share, few)
         if (cycles := period(timed, few)) is not None:
@@ -306,8 +307,8 @@ def _array_bytes(args: Sequence[object]) -> int:
     return sum(each.nbytes for each in args if isinstance(each, DeviceArray))
 
 
-def _share(machine: Machine, active: int, megahertz: float, traffic: Traffic) -> Share:
-    """What one of so many SMs at work has."""
+def _share(machine: Machine, active: int, size: int, megahertz: float, traffic: Traffic) -> Share:
+    """What one of so many SMs at work has; `size`: CTAs of a cluster."""
     sm, sms = MULTIPROCESSORS[machine.name], machine.sms.value
     memory = machine.hbm_bandwidth.value / (megahertz * 1e6) / active
     alone = 128 / sm.tma_row.value
@@ -318,6 +319,7 @@ def _share(machine: Machine, active: int, megahertz: float, traffic: Traffic) ->
         memory=min(memory, alone / 2),
         misses=traffic.misses,
         store_misses=traffic.store_misses,
+        outside=sm.outside_rows.value * size / active,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,16 @@ def test_rows_outside_of_the_tensor_take_as_long_as_those_inside(inside: int) ->
     took = [outside.cycles(TimedEmulator(MACHINES["h200"], _ALONE), 1, 128, 3, rows) for rows in (inside, 128)]
     assert took[0] == pytest.approx(took[1], rel=0.03)
     assert took[1] == pytest.approx(173.4, rel=0.15)
+
+
+def test_boxes_entirely_outside_of_the_tensor_are_served_for_all_sms_together() -> None:
+    # NVIDIA H200, 2026-11-29: 128 rows take 169 cycles on one SM and 1134 on 132 of them.
+    share = replace(_ALONE, outside=MULTIPROCESSORS["h200"].outside_rows.value / 132)
+    together, alone = (outside.cycles(TimedEmulator(MACHINES["h200"], each), 1, 128, 3, 0) for each in (share, _ALONE))
+    assert together == pytest.approx(1133.9, rel=0.02)
+    assert alone == pytest.approx(169.3, rel=0.15)
+    partly = outside.cycles(TimedEmulator(MACHINES["h200"], share), 1, 128, 3, 8)
+    assert partly == pytest.approx(173.2, rel=0.15)
 
 
 def _timed(plan: Any, problem: Any, arrays: list[Any], *, computes: bool) -> TimedEmulator:
