@@ -325,8 +325,11 @@ def _compare(out: Console, a: Prediction, b: Prediction) -> None:
     """Which of two is faster, and which waits differ most."""
     from rich.markup import escape
 
-    change = b.cycles / a.cycles - 1
-    out.print(escape(f"the second takes {abs(change):.1%} {'more' if change > 0 else 'fewer'} cycles than the first"))
+    if a.clock == b.clock:
+        change, less, what = b.cycles / a.cycles - 1, "fewer", "cycles"
+    else:
+        change, less, what = b.microseconds / a.microseconds - 1, "less", "time, at another clock,"
+    out.print(escape(f"the second takes {abs(change):.1%} {'more' if change > 0 else less} {what} than the first"))
     waits: dict[str, list[float]] = {}
     for position, found in enumerate((a, b)):
         for role in found.roles:

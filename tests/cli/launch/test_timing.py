@@ -11,6 +11,7 @@ import pytest
 from ptxgen.gemm import find
 from tests.support.command_line import Cli
 
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 #: One CTA of a small kernel.
 SMALL = ("hopper/overlapped", "--m", 128, "--n", 64, "--k", 192, "--set", "n_tile=64", "--set", "cluster_m=1")
 SMALL += ("--set", "scheduler=grid", "--set", "panel=0", "--set", "stages=3")
@@ -66,6 +67,18 @@ def test_what_if_best_says_how_many_changes_were_tried(cli: Cli) -> None:
     assert tried is not None
     assert int(tried[1]) >= 1
     assert int(tried[3]) >= 1
+
+
+@pytest.mark.parametrize("name", ["gemm_pair", "attention"])
+def test_a_job_whose_arrays_are_arguments_by_address_alone(cli: Cli, name: str) -> None:
+    outcome = cli("time", EXAMPLES / f"{name}.py", "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert json.loads(outcome.out)["parts"]["simulated"] > 1000
+
+
+def test_kernels_of_two_machines_are_compared_by_time(cli: Cli) -> None:
+    outcome = cli("time", "hopper/wgmma", "blackwell/tma-store", "--m", 128, "--n", 128, "--k", 64)
+    assert "time, at another clock, than the first" in outcome.out
 
 
 def test_bad_input_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
