@@ -101,6 +101,20 @@ def test_a_gemm_issues_its_mmas_and_copies_and_says_who_waits() -> None:
     assert found.microseconds == pytest.approx(found.cycles / found.clock)
 
 
+def test_stream_k_has_a_time_only_where_no_tile_is_split() -> None:
+    plan = find("hopper/overlapped").plan(n_tile=64, cluster_m=1, scheduler="stream", panel=0, stages=4)
+    with pytest.raises(TimingError, match=r"splits tiles here \(1 of them, 132 clusters\)"):
+        predict_gemm(plan, 128, 64, 512, "h200")
+    found = predict_gemm(plan, 128 * 132, 64, 128, "h200")
+    assert found.utilization["tensor"] > 0.05
+
+
+@pytest.mark.parametrize("name", ["blackwell/nvfp4", "blackwell/mxfp4"])
+def test_packed_operands(name: str) -> None:
+    found = predict_gemm(find(name).plan(), 256, 256, 512, "b200")
+    assert any(each.unit == "tensor" for each in found.spans)
+
+
 def test_longer_sums_take_the_cycles_of_their_k_blocks() -> None:
     plan = find("hopper/overlapped").plan(n_tile=128, cluster_m=1, scheduler="grid", panel=0, stages=4)
     short, long = (predict_gemm(plan, 128, 128, k, "h200").cycles for k in (512, 1024))

@@ -105,17 +105,18 @@ class TileScheduler:
             raise PlanError(f"{batches} batches{split} do not fit: a grid has at most 65535 in z")
         return x, y, batches * self.split_k
 
+    def tiles(self, m: int, n: int) -> int:
+        """Tiles of clusters of one batch."""
+        return prod(
+            -(-extent // (tile * ctas))
+            for extent, tile, ctas in zip((m, n), (self.rows, self.columns), self.cluster, strict=True)
+        )
+
     def equal_tiles(self, m: int, n: int, batches: int = 1) -> int:
         """The tiles over which the clusters of a static scheduler walk, if all take as long; else 0."""
         if self.kind != "static" or self.folded or self.grouped != "none":
             return 0
-        return (
-            prod(
-                -(-extent // (tile * ctas))
-                for extent, tile, ctas in zip((m, n), (self.rows, self.columns), self.cluster, strict=True)
-            )
-            * batches
-        )
+        return self.tiles(m, n) * batches
 
     @property
     def splits(self) -> bool:

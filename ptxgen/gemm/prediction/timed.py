@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ def predict_gemm(
     if described is None:
         raise TimingError(f"unknown machine {machine!r}; machines with a description: {', '.join(sorted(MACHINES))}")
     problem = plan.problem(m, n, k, **(more or {}))
+    _require_whole_tiles(problem)
     emulator = Emulator(described.target, checks=False, memory_bytes=_MEMORY)
     kernel = Kernel.from_ptx(plan.text, regions=plan.shared.named)
     found = predict(
@@ -60,14 +62,29 @@ def predict_gemm(
     return replace(found, roles=grouped(found.roles, plan.roles.names))
 
 
+def _require_whole_tiles(problem: GemmProblem) -> None:
+    """Raises TimingError where stream-K splits tiles: one cluster is simulated, and waits for the sums of others."""
+    scheduler = problem.plan.scheduler
+    if not scheduler.splits:
+        return
+    tiles = scheduler.tiles(problem.m, problem.n) * problem.batches
+    if tiles % (clusters := prod(problem.grid) // scheduler.cluster_ctas):
+        raise TimingError(
+            f"scheduler=stream splits tiles here ({tiles} of them, {clusters} clusters), whose clusters wait for each "
+            "other's sums; of one cluster alone, which is simulated, there is no time"
+        )
+
+
 def _arguments(problem: GemmProblem, emulator: Emulator) -> list[Any]:
     """Arguments of a launch, arrays without data."""
     plan = problem.plan
 
     def array(name: Matrix) -> DeviceArray:
         lines, _ = problem.extents(name)
-        count = problem.matrices_of(name) * lines * problem.leading(name)
-        return emulator.empty((count,), TYPES[problem.dtype(name)].numpy)
+        count, type = problem.matrices_of(name) * lines * problem.leading(name), TYPES[problem.dtype(name)]
+        if type.bits < 8:
+            return emulator.empty((count * type.bits // 8,), np.uint8)  # packed
+        return emulator.empty((count,), type.numpy)
 
     a, b, c = array("a"), array("b"), array("c")
     combination = plan.epilogue.combination
