@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from ptxgen.syntax.errors import PtxSyntaxError, quoted
-from ptxgen.syntax.lexer import COUNT, DECIMAL, FLOAT_BITS, HEXADECIMAL, NAME, TRIVIA_PATTERN, Lexer
+from ptxgen.syntax.lexer import COUNT, FLOAT_BITS, HEXADECIMAL, NAME, TRIVIA_PATTERN, Lexer
 from ptxgen.syntax.operands import (
     Address,
     Arguments,
@@ -28,7 +29,12 @@ _CACHE_LIMIT = 1 << 16
 # goes to OperandParser; they accept nothing that it refuses (tested).
 _NAME = rf"(?!WARP_SZ(?![\w$])){NAME}"
 _REGISTER = rf"{_NAME}(?>(?:\.[A-Za-z_]\w*+)?)"
-_CONSTANT = rf"(?:WARP_SZ|{FLOAT_BITS}|-?+(?:{DECIMAL}|(?:{HEXADECIMAL}|{COUNT})U?+))(?![\w$.])"
+# Floats that no double can hold are longer.
+_SHORT_DECIMAL = (
+    r"(?:[0-9]{1,40}+\.[0-9]{0,40}+|\.[0-9]{1,40}+)(?>(?:[eE][+-]?+[0-9]{1,2}+)?)"
+    r"|[0-9]{1,40}+[eE][+-]?+[0-9]{1,2}+"
+)
+_CONSTANT = rf"(?:WARP_SZ|{FLOAT_BITS}|-?+(?:{_SHORT_DECIMAL}|(?:{HEXADECIMAL}|{COUNT})U?+))(?![\w$.])"
 _ITEM = rf"(?:{_REGISTER}|{_CONSTANT})"
 _SLOT = rf"(?:{_REGISTER}|_(?![\w$])|{_CONSTANT})"
 _VECTOR = rf"\{{ ?+{_SLOT}(?>(?: ?, ?+{_SLOT})*) ?+\}}"
@@ -53,8 +59,8 @@ _BINARY = (
     ("+", "-"),
     ("*", "/", "%"),
 )
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _PRECEDENCE = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
-_FLOAT_BITS = re.compile(FLOAT_BITS)
 _PLAIN_VECTOR = re.compile(r"\{%\w+(?:, %\w+)*\}", re.ASCII)
 _PLAIN_ADDRESS = re.compile(r"\[(%\w+)(?:\+([1-9]\d{0,17}))?\]", re.ASCII)
 
@@ -195,7 +201,7 @@ class OperandParser(Lexer):
     def _sum(self, base: Operand, start: int) -> Expression:
         """`symbol + constant`, the symbol already read."""
         self.expect("+")
-        constant = self.constant("a constant after '+'")
+        constant = self._whole("a constant after '+'")
         return Expression("+", (base, constant), spelling=self._spelling(start))
 
     def _address(self) -> Address:
@@ -239,7 +245,7 @@ class OperandParser(Lexer):
     def _offset(self) -> int:
         negative = self.advance() == "-"
         at = self.start
-        offset = self.constant("an offset")
+        offset = self._whole("an offset")
         try:
             value = offset.evaluate() if isinstance(offset, Expression | Immediate) else 0.0
         except ValueError as error:
@@ -247,6 +253,14 @@ class OperandParser(Lexer):
         if isinstance(value, float):
             raise PtxSyntaxError.at(self.text, at, "an integer offset", quoted(str(offset)))
         return -value if negative else value
+
+    def _whole(self, expected: str) -> Operand:
+        """A constant without floats, as what is added to a symbol must be."""
+        start = self.start
+        constant = self.constant(expected)
+        if _has_float(constant):
+            raise PtxSyntaxError.at(self.text, start, "an integer offset", quoted(str(constant)))
+        return constant
 
     def constant(self, expected: str) -> Operand:
         """A constant expression without symbols."""
@@ -270,8 +284,8 @@ class OperandParser(Lexer):
     def _binary_from(self, level: int, expected: str) -> Operand:
         start = self.start
         left = self._unary(expected)
-        # A hexadecimal float is a whole constant by itself: the assembler has no operators on one.
-        if isinstance(left, Immediate) and left.bits is not None:
+        # A float of 32 bits is a whole constant by itself: the assembler has no operators on one.
+        if isinstance(left, Immediate) and left.width == 32:
             return left
         before = self._depth
         while self.kind == "operator":
@@ -281,7 +295,7 @@ class OperandParser(Lexer):
             self._deeper(1)  # each step makes the tree one deeper
             operator = self.advance()
             right = self._binary_from(precedence + 1, "a constant")
-            if isinstance(right, Immediate) and right.bits is not None:
+            if isinstance(right, Immediate) and right.width == 32:
                 expected = "a decimal float inside an expression"
                 raise PtxSyntaxError.at(self.text, start, expected, quoted(str(right)))
             left = Expression(operator, (left, right), spelling=self._spelling(start))
@@ -291,7 +305,11 @@ class OperandParser(Lexer):
     def _unary(self, expected: str) -> Operand:
         start = self.start
         if self.kind == "number":
-            return Immediate(self.advance())
+            number = Immediate(self.token)
+            if number.bits is None and isinstance(number.value, float) and math.isinf(number.value):
+                self.fail("a number that a double can hold")
+            self.advance()
+            return number
         if self.token == "WARP_SZ":
             return Immediate(self.advance())
         if self.token in ("-", "+", "!", "~") and self.kind == "operator":
@@ -312,13 +330,13 @@ class OperandParser(Lexer):
 
     def _signed(self, start: int) -> Operand:
         operator = self.advance()
-        if self.kind == "number" and _FLOAT_BITS.match(self.token):
+        if self.kind == "number" and self.token[:2] in ("0f", "0F"):
             self.fail("a decimal constant after a sign")
         self._deeper(2)
         inner = self._unary("a constant")
         self._depth -= 2
         spelling = self._spelling(start)
-        if operator == "-" and isinstance(inner, Immediate) and inner.text[0] not in "-W":
+        if operator == "-" and isinstance(inner, Immediate) and inner.text[0] not in "-W" and inner.bits is None:
             return Immediate(f"-{inner.text}", spelling=spelling)
         return Expression(operator, (inner,), spelling=spelling)
 
@@ -360,6 +378,15 @@ class OperandParser(Lexer):
             value = self._plain_item("a value")
             return Expression("=", (operand, value), spelling=self._spelling(start))
         return self._sum(operand, start) if self.at("+") else operand
+
+
+def _has_float(constant: Operand) -> bool:
+    """Whether a constant is a float, or mixes floats and integers; a comparison of two floats is an integer."""
+    if isinstance(constant, Immediate):
+        return constant.is_float
+    floats = [_has_float(each) for each in constant.operands] if isinstance(constant, Expression) else []
+    compares = isinstance(constant, Expression) and constant.operator in _COMPARISONS
+    return any(floats) and not (compares and all(floats))
 
 
 def _name(text: str, spelling: str) -> Name:

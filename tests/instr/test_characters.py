@@ -32,6 +32,10 @@ ILLEGAL = {
     "marker of a Cyrillic path": ('# 1 "к.cu"\n.entry k() { ret; }', "non-ascii", (4, 1)),
 }
 UNREADABLE = {
+    "float beyond a double": ".entry k() { .reg .f32 f; mov.f32 f, 1e400; ret; }",
+    "float as an offset": ".shared .b32 s; .entry k() { .reg .b64 d; mov.b64 d, s+2e3; ret; }",
+    "choice of floats as an offset": ".shared .b32 s; .entry k() { .reg .b64 d; mov.b64 d, s+(1 ? 0.5 : 1.0); ret; }",
+    "float as an offset of an initial value": ".global .b32 s; .global .u64 p = generic(s)+0.5;",
     "vertical tab": ".entry k()\v{ ret; }",
     "escape": ".entry k() { ret; }\x1b",
     "NUL within": ".entry k() { \0ret; }",

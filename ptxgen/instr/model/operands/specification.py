@@ -234,6 +234,13 @@ def _has_constants(wanted: Type) -> bool:
     return wanted.kind != "packed" and wanted.name != "f16"
 
 
+def _width_of(constant: Operand) -> int:
+    """The bits of a float: 32 as in 0f3F800000, else 64."""
+    if isinstance(constant, Expression) and constant.operator == "()":
+        return _width_of(constant.operands[0])
+    return (constant.width if isinstance(constant, Immediate) else None) or 64
+
+
 def _constant_problem(spec: Specification, operand: Immediate | Expression, wanted: Type) -> Problem | None:
     """Whether a constant can be of a type. Integers may exceed the type, which cuts them (measured, ptxas 13.5)."""
     value = value_of(operand)
@@ -248,7 +255,7 @@ def _constant_problem(spec: Specification, operand: Immediate | Expression, want
     if not isinstance(value, float) or wanted.kind == "predicate":
         return None
     # An untyped operand takes the bits of a float of its own width; a decimal one has 64 (measured, ptxas 13.5).
-    if wanted.kind == "bits" and isinstance(operand, Immediate) and (operand.width or 64) == wanted.bits:
+    if wanted.kind == "bits" and _width_of(operand) == wanted.bits:
         return None
     return Problem("operand-type", f"{spec.name} must be an integer constant for {wanted}, not {operand}")
 
