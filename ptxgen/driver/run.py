@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,6 +31,8 @@ FOUND, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, INTERRUPTED = 1, 126, 127, 124, 130
 _GRACE, _LATE = 0.3, 2.0
 #: Seconds that a launch has after these to end by the same limit, so that its findings are reported.
 _SETTLE = 10.0
+#: How the folders of runs begin, and the seconds after which one that no process has locked was left by a killed run.
+_TEMPORARY, _ABANDONED = "ptxgen-exec-", 60.0
 
 
 class Ended(KeyboardInterrupt):
@@ -99,7 +102,7 @@ def run(command: Sequence[str], options: Options) -> Results:
     base = None if _fits(tempfile.gettempdir()) else "/tmp"
     with (
         _Signals() as signals,
-        tempfile.TemporaryDirectory(prefix="ptxgen-exec-", dir=base) as temporary,
+        _temporary_folder(base) as temporary,
         socket.socket(socket.AF_UNIX) as listening,
     ):
         path = Path(temporary, "socket")
@@ -127,6 +130,31 @@ def run(command: Sequence[str], options: Options) -> Results:
         finally:
             _end_processes(child, path)
     return results
+
+
+@contextlib.contextmanager
+def _temporary_folder(base: str | None) -> Iterator[str]:
+    """A folder for the run, locked as long as this process lives; those that killed runs have left are removed."""
+    for left in Path(base or tempfile.gettempdir()).glob(_TEMPORARY + "*"):
+        with contextlib.suppress(OSError):  # it is another user's, or another process was first
+            if left.lstat().st_uid == os.getuid() and time.time() - left.lstat().st_mtime > _ABANDONED:
+                with _locked(left):
+                    shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=base) as temporary, _locked(temporary):
+        yield temporary
+
+
+@contextlib.contextmanager
+def _locked(folder: str | Path) -> Iterator[None]:
+    """Hold the lock of a folder. Raises OSError if another process has it."""
+    import fcntl  # which Windows does not have
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _fits(path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -135,6 +136,25 @@ def test_signals_end_all_and_leave_no_files(
     assert not runs(child)
     assert os.listdir(tmp_path / "t") == []
     assert json.loads(report.read_text())["launches"] == []
+
+
+def test_folders_of_killed_runs_are_removed(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, used, new, other = (tmp_path / f"ptxgen-{name}" for name in ("exec-left", "exec-used", "exec-new", "other"))
+    for folder in (left, used, new, other):
+        folder.mkdir()
+        (folder / "socket").touch()
+        if folder is not new:
+            os.utime(folder, (0, 0))
+    held = os.open(used, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        execute(capfd, [sys.executable, "-c", ""])
+    finally:
+        os.close(held)
+    assert sorted(os.listdir(tmp_path)) == sorted(each.name for each in (used, new, other))
 
 
 SHARED_MODE = """
