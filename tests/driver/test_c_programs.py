@@ -359,3 +359,38 @@ def test_objects_that_graphs_retain(capfd: pytest.CaptureFixture[str], tmp_path:
     script.write_text(USER_OBJECTS)
     ran = execute(capfd, [sys.executable, script])
     assert (ran.code, ran.output) == (0, "[7, 8]\n"), ran.said
+
+
+NODE = """
+import ctypes
+import sys
+
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, k, node = (ctypes.c_void_p() for _ in range(4))
+assert cuda.cuInit(0) == cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == cuda.cuCtxSetCurrent(context) == 0
+text = b'''.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p) { .reg .b64 %p; ld.param.u64 %p, [p]; st.global.u32 [%p+8], 5; ret; }
+'''
+assert cuda.cuModuleLoadData(ctypes.byref(module), text) == 0
+assert cuda.cuModuleGetFunction(ctypes.byref(k), module, b"k") == 0
+assert cuda.cuMemAllocManaged(ctypes.byref(node), ctypes.c_size_t(16), 1) == 0
+parameters = (ctypes.c_void_p * 1)(ctypes.addressof(node))
+assert cuda.cuLaunchKernel(k, 1, 1, 1, 1, 1, 1, 0, None, parameters, None) == 0
+if sys.argv[1] == "waits":
+    assert cuda.cuCtxSynchronize() == 0
+ctypes.c_int.from_address(node.value + (0 if sys.argv[1] == "elsewhere" else 8)).value += 1
+assert cuda.cuCtxSynchronize() == 0
+print("PASS")
+"""
+
+
+@pytest.mark.parametrize(("how", "codes"), [("waits", []), ("elsewhere", []), ("races", ["host-race"])])
+def test_the_host_in_a_part_of_a_small_object(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, how: str, codes: list[str]
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(NODE)
+    ran = execute(capfd, [sys.executable, script, how])
+    assert (ran.code, ran.output, ran.codes()) == (len(codes), "PASS\n", codes), ran.said

@@ -121,7 +121,9 @@ static bool is_ordered(const struct Done *each, const struct Clock *clock) {
     return each->issue.slot < 0 || clock->of[each->issue.slot] >= each->issue.number;
 }
 
-/* Only whole pages of an allocation, so that no call of the system fails on what is not being written. */
+/* Only whole pages of an allocation, so that no call of the system fails on what is not being written; small ones, such
+ * as flags and nodes of a list, which no call of the system takes, also if a part is accessed. */
+enum { SMALL_BYTES = 64 };
 static void guard_part(const struct Part *part) {
     struct Range range;
     u32 how = how_of(part);
@@ -131,6 +133,10 @@ static void guard_part(const struct Part *part) {
     u64 page = (u64)sysconf(_SC_PAGESIZE), from = part->address, to = from + bytes_of(part);
     from = from == range.address ? from / page * page : (from + page - 1) / page * page;
     to = to >= range.address + range.bytes ? (to + page - 1) / page * page : to / page * page;
+    if (range.bytes <= SMALL_BYTES) {
+        from = range.address / page * page;
+        to = from + page;
+    }
     if (from >= to)
         return;
     int allowed = how & (WRITE | STRONG_WRITE) ? PROT_NONE : PROT_READ;
