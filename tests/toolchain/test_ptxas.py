@@ -123,7 +123,7 @@ def test_errors_stand_at_their_source_lines(ptxas: Path) -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-@pytest.mark.parametrize("marker", ['# 500 "kernel.cu"', '#line 500 "kernel.cu"', "  # line 500"])
+@pytest.mark.parametrize("marker", ['# 500 "kernel.cu"', '#line 500 "kernel.cu"', '  # line 500 "kernel.cu" 2'])
 def test_line_markers_do_not_move_lines(marker: str) -> None:
     text = HEAD + entry("bad", f"{marker}\nbogus;")
     with pytest.raises(AssemblerError) as caught:
