@@ -65,6 +65,9 @@ class Launched:
     gaps: list[str] = field(default_factory=list)
     #: Strong loads that have returned what was there before a strong store, and how often.
     stale: list[StaleSource] = field(default_factory=list)
+    #: Of the findings, the advice that the compiler of this name causes, which only the summary has.
+    compiler_made: list[Finding] = field(default_factory=list)
+    compiler: str = ""
 
     @property
     def failed(self) -> bool:
@@ -167,11 +170,14 @@ class Results:
         made.stale = [StaleSource(line(each.line), line(each.store_line), each.times) for each in report.stale_values]
         made.findings, made.repeated = list(report.findings), repeated
         made.source_files, made.gaps = report.source_files, list(report.gaps)
+        if report.compiler is not None and not self.options.verbose and self.options.fail_on != "advice":
+            made.compiler, made.compiler_made = report.compiler.name, report.compiler_made
         self._used.update(report.used_accepts)
         self._unused.update(dict.fromkeys(report.unused_accepts))
         if not repeated:
             made.instructions, made.seconds = report.instructions, report.seconds
-        new = [each for each in report.findings if self._is_new(kernel, each)]
+        own = [each for each in report.findings if not any(each is other for other in made.compiler_made)]
+        new = [each for each in own if self._is_new(kernel, each)]
         if new or (report.status not in ("ok", "findings") and not report.findings):
             self._print(made, new)
         return made
@@ -256,11 +262,19 @@ class Results:
         for kernel, count in self.not_loaded.items():
             yield f"{short_name(kernel)}: {count} launch{'' if count == 1 else 'es'} refused, not run"
         for kernel, launches in by_kernel.items():
+            usual = Counter(finding.code for each in launches for finding in each.compiler_made)
             codes = Counter((finding.severity, finding.code) for each in launches for finding in each.findings)
+            codes -= Counter({("advice", code): count for code, count in usual.items()})
             counts = ", ".join(
                 f"{code}{' (advice)' if severity == 'advice' else ''} ×{count}"
                 for (severity, code), count in sorted(codes.items(), reverse=True)
             )
+            if usual:
+                kinds = ", ".join(f"{code} ×{count}" for code, count in usual.items())
+                compiler = next(each.compiler for each in launches if each.compiler)
+                counts += (
+                    f"{'; ' if counts else ''}advice that {compiler} causes by the code that it always emits: {kinds}"
+                )
             others = Counter(each.status for each in launches if each.status not in ("ok", "findings"))
             repeated = sum(each.repeated for each in launches)
             again = f", {repeated} of them equal and not run again" if repeated else ""

@@ -1,0 +1,58 @@
+"""What is printed of launches: advice that a compiler always causes is in the summary alone."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from ptxgen.device import Finding, LaunchReport
+from ptxgen.device.compilers import COMPILERS
+from ptxgen.driver import Options
+from ptxgen.driver.protocol import LaunchRequest
+from ptxgen.driver.results import Results
+
+REQUEST = LaunchRequest(0, (1, 1, 1), (32, 1, 1), None, 0, 0, 0, b"", "")
+FINDINGS = [
+    Finding("missing-tcgen05-fence", "advice", "first"),
+    Finding("missing-tcgen05-fence", "advice", "second"),
+    Finding("bank-conflicts", "advice", "third"),
+    Finding("missing-tcgen05-fence", "error", "fourth"),
+]
+
+
+def shown(findings: list[Finding], **options: Any) -> tuple[str, str, Results]:
+    """What two equal launches print at once and in the end."""
+    out = io.StringIO()
+    results = Results(Options(target="sm_100a", **options), out)
+    for _ in range(2):
+        results.add(REQUEST, "kernel", LaunchReport("ok", findings, compiler=COMPILERS[0]), 1)
+    (summary,) = results.summary()
+    return out.getvalue(), summary, results
+
+
+def test_advice_of_the_compiler_is_one_part_of_the_summary() -> None:
+    said, summary, results = shown(FINDINGS)
+    assert "third" in said
+    assert "fourth" in said
+    assert "first" not in said
+    assert summary.endswith(
+        "missing-tcgen05-fence ×2, bank-conflicts (advice) ×2; advice that Triton causes by the code that it always "
+        "emits: missing-tcgen05-fence ×4"
+    )
+    assert len(results.to_json()["launches"][0]["findings"]) == 4
+
+
+def test_nothing_else_was_found() -> None:
+    said, summary, results = shown(FINDINGS[:2])
+    assert said == ""
+    assert "; advice that Triton causes" in summary
+    assert not results.failed
+
+
+@pytest.mark.parametrize("options", [{"verbose": True}, {"fail_on": "advice"}])
+def test_all_of_it_is_printed_where_it_counts(options: dict[str, Any]) -> None:
+    said, summary, _ = shown(FINDINGS, **options)
+    assert "first" in said
+    assert "missing-tcgen05-fence (advice) ×4" in summary
