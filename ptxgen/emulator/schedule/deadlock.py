@@ -19,7 +19,7 @@ from ptxgen.emulator.schedule.wait_graph import causes_of
 from ptxgen.emulator.state.convergence import Wait
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.emulator.state.signals import byte_list, lines
-from ptxgen.syntax import Instruction, Statement
+from ptxgen.syntax import Immediate, Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
@@ -150,7 +150,7 @@ def _may_complete(scheduler: Scheduler, source: _Source, waiting: list[int], war
         case "barrier":
             at = [name for (other, name), each in scheduler.barriers.open.items() if other == slot and each.has(warp)]
             # One that waits at another barrier may have come to the wrong one.
-            return slot == place and number not in at and (bool(at) or _leads_to(scheduler, pc, _BARRIER))
+            return slot == place and number not in at and (bool(at) or _comes_to(scheduler, pc, number))
         case "registers":
             return slot == place and warp not in waiting
         case "lanes":
@@ -166,6 +166,22 @@ def _leads_to(scheduler: Scheduler, pc: int, opcodes: re.Pattern[str]) -> bool:
         for block in scheduler.program.reached(pc)
         for operation in scheduler.program.blocks[block].operations
     )
+
+
+def _comes_to(scheduler: Scheduler, pc: int, number: int) -> bool:
+    """Whether a path from a block comes to the barrier of a CTA with a number, or with one in a register."""
+    return any(
+        _BARRIER.search(operation.statement.opcode) and _number_of(operation) in (number, None)
+        for block in scheduler.program.reached(pc)
+        for operation in scheduler.program.blocks[block].operations
+    )
+
+
+def _number_of(operation: Operation) -> int | None:
+    """The number of the barrier that an instruction names; None if a register has it."""
+    name = getattr(operation.instruction, "name", None)
+    value = name.value if isinstance(name, Immediate) else None
+    return value if isinstance(value, int) else None
 
 
 _RESIDENCY = "launch no more CTAs than are resident together; cooperative=True refuses a grid that is larger"
@@ -265,7 +281,22 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, _Sou
         )
         warps = [arrival.warp for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].warp]
         missing += _exited(scheduler, slot) + _at_other_barriers(scheduler, slot, name)
-        yield barrier.operation, _Need(missing, barrier=name), ("barrier", slot, name), warps
+        yield (
+            barrier.operation,
+            _Need(missing, _fewer(scheduler, slot, name), barrier=name),
+            ("barrier", slot, name),
+            warps,
+        )
+
+
+def _fewer(scheduler: Scheduler, slot: int, number: int) -> str:
+    """What to do about a barrier to which no other warp of its CTA comes any more; empty if one may."""
+    barrier = scheduler.barriers.open[slot, number]
+    here = (scheduler.machine.cta_slot == slot) & (scheduler.warps.current != EXITED)
+    others = [warp for warp in np.flatnonzero(here).tolist() if not barrier.has(warp)]
+    if any(_comes_to(scheduler, int(scheduler.warps.current[warp]), number) for warp in others):
+        return ""
+    return "make its thread count the number of threads that execute it, or let the others come to it"
 
 
 def _apart(scheduler: Scheduler) -> dict[int, tuple[Operation, NDArray[np.bool_]]]:

@@ -107,6 +107,20 @@ def test_a_message_names_the_lines_that_wait_because_of_it() -> None:
     assert f"(lines {', '.join(map(str, lines))} wait because of it)" in found.message
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("changes", [
+    {"RELEASE": "bar.warp.sync 1; bar.sync 1, 64; @%lead mbarrier.arrive.shared::cta.b64 _, [empty]"},
+    {"TAKE": "bar.warp.sync 1; barrier.sync 3, 96; @%lead mbarrier.arrive.shared::cta.b64 _, [taken]"},
+], ids=str)  # fmt: skip
+def test_a_barrier_of_more_threads_than_come(changes: dict[str, str], schedule: Any) -> None:
+    """Nobody else comes to this barrier: that is the cause, and no arrival at an mbarrier is missing."""
+    report = chain(schedule, **changes)
+    (found,) = [each for each in report.findings if each.severity == "error"]
+    assert "never completes: 32 of" in found.message, report.summary()
+    assert "fix: make its thread count the number of threads that execute it" in found.message
+    assert "deadlock" in {each.code for each in found.consequences}
+
+
 def test_deadlocks_that_do_not_depend_on_each_other() -> None:
     body = """
     .shared .align 8 .b64 m; .reg .b32 %t; .reg .pred %p, %q;
