@@ -45,7 +45,8 @@ _REGISTRATION = (
 
 def driver_tables(include: Path) -> tuple[list[str], list[tuple[str, int, str]]]:
     """All exported functions, and (name, version, exported) for cuGetProcAddress, in order."""
-    header, typedefs = (include / "cuda.h").read_text(), (include / "cudaTypedefs.h").read_text()
+    header = (include / "cuda.h").read_text()
+    typedefs = "".join((include / name).read_text() for name in ("cudaTypedefs.h", "cudaProfilerTypedefs.h"))
     names = set(re.findall(r"CUDAAPI\s+(cu[A-Z]\w+)\s*\(", header))
     newest = dict(re.findall(r"#\s*define\s+(cu[A-Z]\w+)\s+(cu[A-Z]\w+_v\d)\b", header))
     newest |= {m[1]: m[2] for m in re.finditer(r"#\s*define\s+(cu[A-Z]\w+)\s+__CUDA_API_PT[DS][SZ]\((cu\w+)\)", header)}

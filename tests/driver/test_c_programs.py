@@ -55,6 +55,22 @@ def test_warps_library(capfd: pytest.CaptureFixture[str], tmp_path: Path, schedu
     assert (ran.code, ran.output, ran.codes(), ran.others) == (0, "PASS\n", [], []), ran.said
 
 
+_PROFILED = """
+import ctypes
+driver, found = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+for name in (b"cuProfilerStart", b"cuProfilerStop", b"cuNothing"):
+    status = driver.cuGetProcAddress_v2(name, ctypes.byref(found), 13000, ctypes.c_uint64(0), None)
+    print(status, ctypes.CFUNCTYPE(ctypes.c_int)(found.value)() if not status else "")
+"""
+
+
+def test_functions_of_the_profiler(capfd: pytest.CaptureFixture[str]) -> None:
+    """Warp looks them up by cuGetProcAddress; they are declared in a header of their own."""
+    require_compiler()
+    ran = execute(capfd, [sys.executable, "-c", _PROFILED])
+    assert ran.output.split() == ["0", "0", "0", "0", "500"], ran.said
+
+
 @pytest.mark.parametrize("name", ["a b", "a:b", "ü $ORIGIN"])
 def test_folders_whose_names_ld_preload_cannot_hold(
     capfd: pytest.CaptureFixture[str], program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
