@@ -55,6 +55,11 @@ def test_warps_library(capfd: pytest.CaptureFixture[str], tmp_path: Path, schedu
     assert (ran.code, ran.output, ran.codes(), ran.others) == (0, "PASS\n", [], []), ran.said
 
 
+def test_a_copy_of_the_runtime_behind_a_wrapper(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ran = execute(capfd, [compile_c("wrapped.c", tmp_path / "wrapped", tmp_path)])
+    assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
+
+
 _PROFILED = """
 import ctypes
 driver, found = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()

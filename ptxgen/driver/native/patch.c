@@ -27,6 +27,17 @@ static void write_jump(char *at, void *to) {
     memcpy(at, jump, sizeof jump);
     memcpy(at + sizeof jump, &to, sizeof to);
 }
+/* Where a function that only jumps goes on; NULL for others. */
+static char *jumps_to(char *at) {
+    static const u8 landing[4] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
+    if (!memcmp(at, landing, sizeof landing))
+        at += sizeof landing;
+    if ((u8)*at == 0xeb) /* jmp rel8 */
+        return at + 2 + (signed char)at[1];
+    int distance;
+    memcpy(&distance, at + 1, sizeof distance);
+    return (u8)*at == 0xe9 ? at + 5 + distance : NULL; /* jmp rel32 */
+}
 #elif defined(__aarch64__)
 enum { JUMP_BYTES = 16, ALIGNMENT = 4 };
 static void write_jump(char *at, void *to) {
@@ -34,6 +45,14 @@ static void write_jump(char *at, void *to) {
     memcpy(at, jump, sizeof jump);
     memcpy(at + sizeof jump, &to, sizeof to);
     __builtin___clear_cache(at, at + JUMP_BYTES);
+}
+/* Where a function that only jumps goes on; NULL for others. */
+static char *jumps_to(char *at) {
+    u32 instruction;
+    memcpy(&instruction, at, sizeof instruction);
+    if (instruction >> 26 != 5) /* b */
+        return NULL;
+    return at + ((int)(instruction << 6) >> 4);
 }
 #else
 #error "ptxgen exec needs x86-64 or aarch64"
@@ -86,6 +105,10 @@ static void patch_symbols(const char *file, const Elf64_Shdr *table, const Elf64
         const char *name = file + strings->sh_offset + each->st_name;
         has_cuda_12 |= !strcmp(name, "cudaGetDeviceProperties_v2");
         void *to = replacement(name);
+        /* The library itself calls not the wrapper but what that wraps. */
+        char *wrapped = to && name[0] == '_' && name[1] == 'c' ? jumps_to((char *)base + each->st_value) : NULL;
+        if (wrapped)
+            replace(wrapped, to);
         if (to && replace((char *)base + each->st_value, to) && !was_patched((void *)base) &&
             patched_count < sizeof patched / sizeof *patched)
             patched[patched_count++] = base;
