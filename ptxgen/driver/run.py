@@ -162,14 +162,22 @@ def _fits(path: str) -> bool:
     return re.search(r"[\s:;$]", path) is None
 
 
+#: Variables that hold flags, of which the last counts: the user's, then ours.
+_FLAGS = frozenset({"NVCC_APPEND_FLAGS", "XLA_FLAGS"})
+#: Variables whose other values take machine code, which is silently not run.
+_FORCED = frozenset({"CUPY_ACCELERATORS"})
+
+
 def program_environment(library: Path, path: Path, cache: Path, options: Options) -> dict[str, str]:
-    """The variables of the program; those that the user has set are kept."""
+    """The variables of the program. Those that the user has set are kept, but for what cannot run otherwise."""
     made = dict(os.environ)
     hooks: list[str] = []
     for stack in STACKS:
         for name, value in stack.environment(cache).items():
-            if name == "NVCC_APPEND_FLAGS":
+            if name in _FLAGS:
                 made[name] = " ".join(filter(None, (made.get(name), value)))
+            elif name in _FORCED:
+                made[name] = value
             else:
                 made.setdefault(name, value)
         hooks += [f"{package}={module}" for package, module in stack.hooks]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from ptxgen.driver import Options
+from ptxgen.driver.run import program_environment
 
 _CODE = """
 import subprocess, sys
@@ -30,3 +34,13 @@ def test_the_program_starts_before_the_emulator_is_imported(options: list[str]) 
     done = subprocess.run([sys.executable, "-c", _CODE, *options], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "[]"
+
+
+def test_variables_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=here")
+    monkeypatch.setenv("CUPY_ACCELERATORS", "cub")
+    monkeypatch.setenv("CUTE_DSL_KEEP", "ir")
+    made = program_environment(tmp_path, tmp_path / "socket", tmp_path, Options(target="sm_90a"))
+    assert made["XLA_FLAGS"].startswith("--xla_dump_to=here --xla_gpu")
+    assert made["CUPY_ACCELERATORS"] == ""
+    assert made["CUTE_DSL_KEEP"] == "ir"

@@ -16,7 +16,7 @@ class Stack:
     """One compiler or library; `folder` is a cache of ptxgen's own for the target."""
 
     name: str
-    #: Variables of the program, which those that the user has set replace.
+    #: Variables of the program (`run.program_environment` says which of the user's they replace).
     environment: Callable[[Path], dict[str, str]] = _nothing
     #: Folders of the cache where the compiler keeps PTX of what it loads as cubins.
     ptx_folders: tuple[str, ...] = ()
