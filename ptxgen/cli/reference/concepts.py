@@ -71,7 +71,7 @@ def _references(found: Concept) -> list[tuple[str, str]]:
     """What a concept leads to, by the name of the row."""
     rows = [
         ("try", "\n".join(found.commands)),
-        ("manual", f"PTX ISA {', '.join(found.sections)}"),
+        ("manual", f"PTX ISA {', '.join(found.sections)}" if found.sections else ""),
         ("instructions", ", ".join(found.instructions)),
         ("checks", ", ".join(found.checks)),
         ("layouts", ", ".join(found.layouts)),
