@@ -22,7 +22,7 @@ from ptxgen.cli.common.examples import EXAMPLES
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 HELP_BY_WORD: dict[str, Callable[[str], list[tuple[str, str]]]] = {}
-"""By command: the options that its first word has, of which its own help page knows nothing."""
+"""By command: the options that its first word has, which its own help page does not list."""
 
 
 class Application(typer.Typer):

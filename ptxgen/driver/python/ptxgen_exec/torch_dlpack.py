@@ -134,7 +134,7 @@ def _exchange(torch, plain, empty):
 
 
 def patch(torch, is_ours, empty):
-    """Let tensors in device memory say that they are on a GPU; `is_ours` tells them."""
+    """Let tensors in device memory say that they are on a GPU, where `is_ours` says so of one."""
     tensor = torch.Tensor
     plain_capsule, plain_device = tensor.__dlpack__, tensor.__dlpack_device__
 
