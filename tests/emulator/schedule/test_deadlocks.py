@@ -114,7 +114,7 @@ def test_a_message_names_the_lines_that_wait_because_of_it() -> None:
 ], ids=str)  # fmt: skip
 def test_a_barrier_of_more_threads_than_come(changes: dict[str, str], schedule: Any) -> None:
     """Nobody else comes to this barrier: that is the cause, and no arrival at an mbarrier is missing."""
-    report = chain(schedule, **changes)
+    report = chain(schedule, 0, 1, **changes)
     (found,) = [each for each in report.findings if each.severity == "error"]
     assert "never completes: 32 of" in found.message, report.summary()
     assert "fix: make its thread count the number of threads that execute it" in found.message
