@@ -27,7 +27,7 @@ _DTYPES: dict[Format, type[np.generic]] = {
 _FORMAT_OF: dict[int, Format] = {number: name for name, number in _FORMATS.items()}
 
 #: Mark, address, width, height, depth, layers, pitch, slice, format, channels, three address modes, filter, flags and
-#: border (struct Record of driver/native/textures.c).
+#: border (struct Record of driver/native/arrays.c).
 _RECORD = struct.Struct("<QQ4I2Q2I3I2I4f4x")
 RECORD_BYTES = _RECORD.size
 _MARK = 0x3152555458455450  # "PTEXTUR1"

@@ -63,7 +63,7 @@ Result make_array(struct Array **made, const struct ArrayDescriptor *asked);
 Result free_array(struct Array *array);
 /* The address of a texel's bytes: `x` in bytes, `y` in rows, `z` in planes or layers. */
 char *inside_array(const struct Array *array, size_t x, size_t y, size_t z);
-/* An object of an array, of `width` texels in linear memory (height 0), or of rows of a pitch; `surface`: for stores. */
+/* An object of an array, or of memory that is described as one; the handle is its address. */
 Result make_object(u64 *handle, const struct Array *array, const struct Sampling *sampling);
 Result free_object(u64 handle);
 

@@ -42,13 +42,13 @@ class _Places:
         self._layer, start, count = layers_of(op.geom, elements, binder)
         self._coordinates = [binder.source(each, "s32") for each in elements[start : start + count]]
 
-    def by_object(self, g: Group) -> Iterator[tuple[Group, Any, NDArray[np.int64], Group | None]]:
-        """Lanes by surface: they, which warps of the group they are of, addresses, and those that access memory."""
+    def by_object(self, g: Group) -> Iterator[tuple[Group, NDArray[np.int64], Group | None]]:
+        """Lanes by surface: they, their addresses, and those that access memory."""
         handles = g.full(self._handle(g))
         for each, part, chosen in by_object(g, handles, self._statement.opcode):
             coordinates = [g.full(read(g))[chosen].astype(np.int64) for read in self._coordinates]
             layer = np.zeros(coordinates[0].shape, np.int64)
-            sizes = [each.width * each.texel_bytes - self._size + 1, *(size for size in each.sizes[1:])]
+            sizes = [each.width * each.texel_bytes - self._size + 1, *each.sizes[1:]]
             if self._layer is not None:
                 layer = g.full(self._layer(g))[chosen].astype(np.int64)
                 coordinates.append(layer)
@@ -69,8 +69,7 @@ class _Places:
             if self._layer is not None:
                 layer = coordinates.pop()
             x, y, z = [*coordinates, *[np.zeros(layer.shape, np.int64)] * (3 - len(coordinates))]
-            addresses = each.address + (z + layer) * each.plane_pitch + y * each.row_pitch + x
-            yield part, chosen, addresses, inside
+            yield part, each.addresses((np.zeros_like(x), y, z), layer) + x, inside  # x counts bytes
 
     def _require(
         self, each: Texture, part: Group, coordinates: list[NDArray[np.int64]], outside: NDArray[np.bool_]
@@ -109,7 +108,7 @@ def load(op: surface.suld, binder: Binder, statement: syntax.Instruction) -> Pla
     places = _Places(op, type.bytes * len(elements), binder, statement)
 
     def run(g: Group) -> None:
-        for part, _, addresses, inside in places.by_object(g):
+        for part, addresses, inside in places.by_object(g):
             values: list[NDArray[Any]] = [np.zeros(addresses.shape, dtype) for _ in destinations]
             if inside is not None:
                 rows = np.isin(part.indices, inside.indices)
@@ -132,7 +131,7 @@ def store(op: surface.sust, binder: Binder, statement: syntax.Instruction) -> Pl
     places = _Places(op, type.bytes * len(elements), binder, statement)
 
     def run(g: Group) -> None:
-        for part, _, addresses, inside in places.by_object(g):
+        for part, addresses, inside in places.by_object(g):
             if inside is not None:
                 at = np.ascontiguousarray(addresses[np.isin(part.indices, inside.indices)])
                 values = [np.asarray(source(inside)) for source in sources]
