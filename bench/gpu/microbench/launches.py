@@ -134,14 +134,18 @@ def plain(device: Device) -> Iterator[tuple[dict[str, Any], Kernel, int, int, li
 
 def join(names: Path, profile: Path) -> list[dict[str, Any]]:
     """Cycles and nanoseconds by launch: the median of those after the first."""
+    return profiled(json.loads(names.read_text())["launches"], profile)
+
+
+def profiled(launches: list[dict[str, Any]], profile: Path) -> list[dict[str, Any]]:
+    """The launches, each of which was made TIMES in a row, once with the profiler's figures. Raises ValueError."""
     lines = [line for line in profile.read_text().splitlines() if line.startswith('"')]
     rows = list(csv.DictReader(lines))[1:]
-    recorded = json.loads(names.read_text())
-    if len(rows) != len(recorded["launches"]):
-        raise ValueError(f"{len(rows)} launches profiled, {len(recorded['launches'])} named")
+    if len(rows) != len(launches):
+        raise ValueError(f"{len(rows)} launches profiled, {len(launches)} named")
     made: list[dict[str, Any]] = []
     for at in range(0, len(rows), TIMES):
-        label = {key: value for key, value in recorded["launches"][at].items() if key not in ("ok", "event_us")}
+        label = {key: value for key, value in launches[at].items() if key not in ("ok", "event_us")}
         figures = {
             key: statistics.median(float(row[metric].replace(",", "")) for row in rows[at + 1 : at + TIMES])
             for key, metric in (("cycles", CYCLES), ("ns", NANOSECONDS))
@@ -155,6 +159,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=90)
+    parser.add_argument("--seed", type=int, default=36, help="of the draw")
     parser.add_argument("--join", type=Path, nargs=2)
     options = parser.parse_args()
     if options.join:
@@ -162,7 +167,7 @@ def main() -> None:
         return
     from ptxgen.gpu import Gpu
 
-    began, drawn = time.monotonic(), draw(options.count)
+    began, drawn = time.monotonic(), draw(options.count, options.seed)
     gpu = Gpu()
     launches = Launches(gpu)
     for label, kernel, grid, block, arguments, shared in plain(gpu):

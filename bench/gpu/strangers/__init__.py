@@ -1,0 +1,1 @@
+"""Kernels that compilers wrote, timed on a GPU and predicted."""

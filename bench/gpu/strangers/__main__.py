@@ -1,0 +1,174 @@
+"""Launches of kernels that compilers wrote: measured under Nsight Compute, recorded with their PTX, predicted.
+
+    ncu --clock-control none --cache-control none --profile-from-start off --csv --page raw --log-file cycles.csv
+        --metrics sm__cycles_elapsed.max,gpu__time_duration.sum python -m bench.gpu.strangers measure --out names.json
+    python -m bench.gpu.strangers join names.json cycles.csv --out bench/data/h200-strangers.json.gz
+    python -m bench.gpu.strangers predict --out predicted.jsonl
+
+Each is launched three times with its arrays in the L2 as far as they fit, and three times after 512 MB were written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.gpu.microbench.launches import TIMES, profiled
+
+RECORD = Path(__file__).parents[2] / "data" / "h200-strangers.json.gz"
+
+
+def _described(value: Any) -> Any:
+    """An argument as it is recorded: an array by type and elements, or a number."""
+    if hasattr(value, "numel"):
+        return {"dtype": str(value.dtype).removeprefix("torch."), "count": value.numel()}
+    return value
+
+
+class _Launches:
+    def __init__(self) -> None:
+        import torch  # type: ignore[import-not-found]
+
+        self.torch, self.recorded = torch, list[dict[str, Any]]()
+        self.texts: dict[str, int] = {}
+        self._flushed = torch.empty(512 << 20, dtype=torch.uint8, device="cuda")
+
+    def launch(self, record: dict[str, Any], text: str, launch: Any) -> None:
+        """Three launches warm and three cold."""
+        launch()
+        self.torch.cuda.synchronize()
+        number = self.texts.setdefault(text, len(self.texts))
+        for l2 in ("warm", "cold"):
+            for _ in range(TIMES):
+                if l2 == "cold":
+                    self._flushed.random_(0, 255)
+                self.torch.cuda.synchronize()
+                self.torch.cuda.profiler.start()
+                launch()
+                self.torch.cuda.synchronize()
+                self.torch.cuda.profiler.stop()
+                self.recorded.append({**record, "l2": l2, "text": number})
+
+
+def _triton(found: _Launches, end: float) -> None:
+    from bench.gpu.strangers import triton_kernels
+
+    for name, function, grid, args, options in triton_kernels.launches():
+        if time.monotonic() > end:
+            print("out of time at", name, flush=True)
+            return
+        try:
+            made = function[grid](*args, **options)
+            record = {
+                "name": f"triton {name}", "grid": [*grid], "block": 32 * made.metadata.num_warps,
+                "shared": made.metadata.shared, "args": [_described(each) for each in args],
+            }  # fmt: skip
+            found.launch(record, made.asm["ptx"], lambda f=function, g=grid, a=args, o=options: f[g](*a, **o))
+        except Exception as error:
+            print(name, error, flush=True)
+
+
+def _cuda(found: _Launches, end: float) -> None:
+    torch = found.torch
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernels.ptx"
+        source = Path(__file__).parent / "kernels.cu"
+        target = ["-gencode", "arch=compute_90a,code=compute_90a"]
+        subprocess.run([shutil.which("nvcc") or "nvcc", "-ptx", "-O3", *target, source, "-o", file], check=True)
+        text = file.read_text()
+    from ptxgen.device import Kernel
+    from ptxgen.gpu import Gpu
+
+    gpu = Gpu()
+    for name, grid, block, args in _cuda_launches():
+        if time.monotonic() > end:
+            print("out of time at", name, flush=True)
+            return
+        kernel = Kernel.from_ptx(text, name.split()[0])
+        made = [_array(torch, each) if isinstance(each, dict) else each for each in args]
+        try:
+            arrays = [gpu.array(each.cpu().numpy()) if hasattr(each, "numel") else each for each in made]
+            record = {"name": f"nvcc {name}", "grid": [*grid], "block": [*block], "shared": 0, "args": args}
+            record["entry"] = name.split()[0]
+            found.launch(record, text, lambda k=kernel, g=grid, b=block, a=arrays: gpu.launch(k, g, b, a))
+        except Exception as error:
+            print(name, error, flush=True)
+
+
+def _array(torch: Any, described: dict[str, Any]) -> Any:
+    count = described["count"]
+    if described["dtype"] == "int32":
+        return torch.randint(0, 256, (count,), device="cuda", dtype=torch.int32)
+    return torch.randn(count, device="cuda", dtype=torch.float32)
+
+
+def _floats(count: int) -> dict[str, Any]:
+    return {"dtype": "float32", "count": count}
+
+
+def _cuda_launches() -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...], list[Any]]]:
+    for n in (1 << 16, 1 << 22):
+        yield f"saxpy4 {n}", (n // 256,), (256,), [_floats(4 * n), _floats(4 * n), 2.0, n]
+    for n in (1 << 20, 1 << 25):
+        yield f"saxpy {n}", (1056,), (256,), [_floats(n), _floats(n), 2.0, n]
+    for size in (1024, 4096):
+        for name in ("transpose_naive", "transpose_tiled"):
+            args = [_floats(size * size), _floats(size * size), size, size]
+            yield f"{name} {size}", (size // 32, size // 32), (32, 8), args
+    for n in (1 << 18, 1 << 25):
+        yield f"reduce_sum {n}", (min(n // 256, 1056),), (256,), [_floats(n), _floats(1), n]
+    for n in (1 << 18, 1 << 24):
+        arrays = [{"dtype": "int32", "count": n}, {"dtype": "int32", "count": 256}]
+        yield f"histogram_shared {n}", (min(n // 256, 528),), (256,), [*arrays, n]
+    for size in (1026, 8194):
+        args = [_floats(size * size), _floats(size * size), size, size]
+        yield f"stencil {size}", ((size - 2) // 32, (size - 2) // 8), (32, 8), args
+    for rows, columns in ((128, 1024), (4096, 4096)):
+        args = [_floats(rows * columns), _floats(rows * columns), columns]
+        yield f"row_softmax {rows}x{columns}", (rows,), (256,), args
+    for size in (256, 1024):
+        args = [*(_floats(size * size) for _ in range(3)), size]
+        yield f"sgemm_tiled {size}", (size // 32, size // 32), (32, 32), args
+    for size in (512, 2048):
+        args = [*(_floats(size * size) for _ in range(3)), size]
+        yield f"sgemm_registers {size}", (size // 128, size // 128), (256,), args
+
+
+def measure(out: Path, seconds: float) -> None:
+    """Launch them all, and write what was launched."""
+    end = time.monotonic() + seconds
+    found = _Launches()
+    _cuda(found, end)
+    _triton(found, end)
+    record = {"device": found.torch.cuda.get_device_name(), "texts": list(found.texts), "launches": found.recorded}
+    out.write_text(json.dumps(record), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    measured = commands.add_parser("measure")
+    measured.add_argument("--seconds", type=float, default=150)
+    joined = commands.add_parser("join")
+    joined.add_argument("files", type=Path, nargs=2)
+    for each in (measured, joined):
+        each.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    if options.command == "measure":
+        measure(options.out, options.seconds)
+        return
+    names = json.loads(options.files[0].read_text())
+    made = profiled(names["launches"], options.files[1])
+    options.out.write_bytes(gzip.compress(json.dumps({**names, "launches": made}).encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    main()
