@@ -81,6 +81,11 @@ def _tma() -> Iterator[Measurement]:
                 if depth * size <= _SHARED - 2048:
                     name = f"tma L2 grid {grid} rows {rows} depth {depth}"
                     yield Measurement(name, text, (24, 88), 32, grid, depth, size, rows, box=rows)
+    for grid in (_SMS // 4, _SMS // 2, _SMS):
+        for sharing in (1, 2, 4, 11, 33, _SMS):
+            for depth in (2, 4, 6) if grid == _SMS else (4,):
+                name = f"tma L2 apart grid {grid}, {sharing} CTAs share rows, depth {depth}"
+                yield Measurement(name, ptx.tma_ring(sharing), (24, 152), 32, grid, depth, 1 << 14, 128, box=128)
     store = ptx.tma_store()
     for rows in (8, 64, 128):
         for depth in (0, 1):
@@ -110,6 +115,10 @@ def _others() -> Iterator[Measurement]:
         yield Measurement(
             f"ld.global.cg.v4 x4, 16 warps, grid {grid}, 128 MB", ptx.ld_global(), (8, 72), 512, grid, depth=128
         )
+    for warps in (1, 2, 4, 8, 12):
+        for grid in (2, _SMS):
+            name = f"st.async.v4 to the peer, {warps} warps, grid {grid}"
+            yield Measurement(name, ptx.st_async(32 * warps), (8, 40), 32 * warps, grid, cluster=2)
     yield Measurement("barrier.cluster of 2, 4 warps", ptx.cluster_barrier(), (8, 72), 128, 2, cluster=2)
 
 
@@ -157,8 +166,9 @@ class Runner:
     def launch(self, test: Measurement, n: int, matrix: DeviceArray) -> float:
         """Cycles of one launch, the mean over its CTAs."""
         kernel = self._kernels.setdefault(test.text, Kernel.from_ptx(test.text))
-        # Loads walk over 2048 rows, which lie in the L2.
-        dims = (_PITCH, min(_ROWS if "store" in test.name else 2048, matrix.shape[0]))
+        # Loads walk over 2048 rows, which lie in the L2, or over 512 columns.
+        every = "store" in test.name or "apart" in test.name
+        dims = (_PITCH, min(_ROWS if every else 2048, matrix.shape[0]))
         tensormap = TensorMap.tiled("bf16", matrix, dims, (_PITCH * 2,), (64, max(test.box, 1)), swizzle="128b")
         depth = test.depth
         if test.fresh:
@@ -235,7 +245,7 @@ def _emulate(only: str) -> None:
                 cluster=test.cluster,
                 box=test.box,
             ),
-            3,
+            max(3, test.depth % 16),
             emulator.array(np.zeros((256, _PITCH), np.uint16)),
         )
         print(test.name, report, flush=True)

@@ -186,26 +186,28 @@ made:
 _ONE = "    setp.ne.u32 %p, %r4, 0;\n    @%p bra done;\n"
 
 
-def tma_ring() -> str:
+def tma_ring(sharing: int = 0) -> str:
     """One thread keeps `depth` copies of `rows` rows of 128 bytes in flight and waits for n of them, in order.
 
-    The box of copy i has its column at 64 i, and its rows at those of the CTA.
+    The box of copy i has its column at 64 i, and its rows at those of the CTA, among 1024. `sharing`: so many CTAs that
+    follow each other load the same rows, all others rows of their own; the columns of 8 copies repeat.
     """
+    turn = 511 if sharing else 8191
+    rows = f"div.u32 %r16, %r5, {sharing};\n    mul.lo.u32 %r16, %r16, %r3;" if sharing else ""
     load = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
     copy = f"""
     mad.lo.u32 %r12, %r11, 8, %r6;
     mad.lo.u32 %r13, %r11, %r2, %r6;
     add.u32 %r13, %r13, 1024;
     shl.b32 %r14, %r15, 6;
-    and.b32 %r14, %r14, 8191;
+    and.b32 %r14, %r14, {turn};
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r12], %r2;
     {load} [%r13], [%d20, {{%r14, %r16}}], [%r12];
 """
     before = _INIT + _ONE
     before += "    mov.b64 %d20, map;\n    cvta.param.u64 %d20, %d20;\n    prefetch.tensormap [%d20];\n"
-    before += (
-        "    mul.lo.u32 %r16, %r5, %r3;\n    rem.u32 %r16, %r16, 1024;\n    mov.u32 %r15, 0;\n    mov.u32 %r17, 0;\n"
-    )
+    before += f"    {rows or 'mul.lo.u32 %r16, %r5, %r3; rem.u32 %r16, %r16, 1024;'}\n"
+    before += "    mov.u32 %r15, 0;\n    mov.u32 %r17, 0;\n"
     timed = (
         "    mov.u32 %r11, 0;\nprime:\n" + copy + "    add.u32 %r15, %r15, 1;\n    add.u32 %r11, %r11, 1;\n"
         "    setp.lt.u32 %p, %r11, %r1;\n    @%p bra prime;\n    mov.u32 %r11, 0;\n"
@@ -397,3 +399,33 @@ def cluster_barrier() -> str:
     """barrier.cluster arrive and wait, n times."""
     body = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n"
     return kernel("", loop(body), threads=128)
+
+
+def st_async(threads: int) -> str:
+    """n times: every thread stores 16 bytes in the peer's shared memory; then wait for as many of the peer's."""
+    before = f"""
+    mov.u32 %r11, %cluster_ctarank;
+    xor.b32 %r11, %r11, 1;
+    mapa.shared::cluster.u32 %r12, %r6, %r11;
+    shl.b32 %r13, %r4, 4;
+    add.u32 %r13, %r13, %r12;
+    setp.ne.u32 %p, %r4, 0;
+    @%p bra ready;
+    mbarrier.init.shared::cta.b64 [%r6], 1;
+    fence.mbarrier_init.release.cluster;
+    mul.lo.u32 %r14, %r0, {16 * threads};
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], %r14;
+ready:
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+"""
+    store = (
+        "    st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r13+1024], {%r4, %r4, %r4, %r4}, [%r12];\n"
+    )
+    wait = """
+poll:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [%r6], 0;
+    @!%q bra poll;
+"""
+    after = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n"
+    return kernel(before, loop(store) + wait, after, threads=threads)
