@@ -14,6 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
+
 Doubles = NDArray[np.float64]
 Pair = tuple[Doubles, Doubles]
 
@@ -119,7 +121,7 @@ def fused(a: Doubles, b: Doubles, c: Doubles, rounding: str) -> Doubles:
     result = cancelled(directed(total, error, rounding), product, c, rounding)
     special = ~np.isfinite(a) | ~np.isfinite(b)
     plain = special | (a == 0) | (b == 0) | ~np.isfinite(c)
-    if plain.any():  # nothing is rounded, or the product is an exact zero
+    if any_set(plain):  # nothing is rounded, or the product is an exact zero
         factor = np.where(special | np.isfinite(c), a, 0.0)  # a finite product adds nothing to an infinity
         result = np.where(plain, add(factor * b, c, rounding), result)
     unsafe = (_unsafe(a, b) | _outside(c, _SAFE_SUM)) & ~plain
@@ -143,7 +145,7 @@ def _one_by_one(
     rounding: str,
 ) -> Doubles:
     """`result`, with the elements that `where` marks computed exactly: none of them a sum of zeros of one sign."""
-    if not where.any():
+    if not any_set(where):
         return result
     result = np.array(result)
     where = np.broadcast_to(where, result.shape)

@@ -17,6 +17,7 @@ from ptxgen.emulator.arithmetic import special
 from ptxgen.emulator.arithmetic.exact import Doubles, fused, round_odd, two_product, two_sum
 from ptxgen.emulator.arithmetic.formats import Format
 from ptxgen.emulator.arithmetic.single import Singles, add, multiply
+from ptxgen.emulator.arrays import count_nonzero
 
 _LEAST, _LARGE = np.float32(2.0**-126), np.float32(2.0**126)
 _UP, _QUARTER, _ONE = np.float32(2.0**24), np.float32(0.25), np.float32(1)
@@ -75,7 +76,7 @@ def logarithm(a: Singles, ftz: bool) -> Singles:
 def power(a: Singles, ftz: bool) -> Singles:
     """2 to the power a; without .ftz, the square of that of a / 2 where the result may be subnormal."""
     result = special.power(a)
-    if ftz or np.count_nonzero(result) == result.size:
+    if ftz or count_nonzero(result) == result.size:
         return result
     low = a < np.float32(-126)
     result = special.power(np.where(low, a * np.float32(0.5), a))
@@ -149,13 +150,13 @@ def reciprocal_root_f64(a: Doubles) -> Doubles:
     words = np.where(plain, a, 1.0).view(np.int64)
     half = ((words >> 52) - 1023) >> 1
     result = _refined((words - (half << 53)).view(np.float64)) * ((1023 - half) << 52).view(np.float64)
-    if np.count_nonzero(plain) == plain.size:
+    if count_nonzero(plain) == plain.size:
         return result
     other = np.where(a == 0, np.copysign(np.inf, a), np.where(a < 0, _NAN_F64, np.where(a == np.inf, 0.0, a + a)))
     small, large = (a < _LEAST_F64) & (a > 0), (a >= 2.0**1020) & (a < np.inf)
-    if np.count_nonzero(small):
+    if count_nonzero(small):
         other = np.where(small, reciprocal_root_f64(np.where(small, a * 2.0**54, 1.0)) * 2.0**27, other)
-    if np.count_nonzero(large):
+    if count_nonzero(large):
         other = np.array(other)
         other[large] = _refined_large(a[large])
     return np.where(plain, result, other)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic.exact import Doubles, round_odd, two_sum
 from ptxgen.emulator.arithmetic.formats import FORMATS, Format, decode, encode
+from ptxgen.emulator.arrays import count_nonzero
 
 Halves = NDArray[np.uint16]
 
@@ -30,7 +31,7 @@ def narrowed(value: Doubles, format: Format) -> Halves:
         result = value.astype(np.float16)
         nan = result != result
         words = result.view(np.uint16)
-        return np.where(nan, np.uint16(0x7FFF), words) if np.count_nonzero(nan) else words
+        return np.where(nan, np.uint16(0x7FFF), words) if count_nonzero(nan) else words
     magnitude = np.abs(value)
     if _has_tiny(magnitude) or not np.maximum.reduce(magnitude, axis=None) < 2.0**128:
         return encode(value, format, "rn").astype(np.uint16)
@@ -45,7 +46,7 @@ def _has_tiny(magnitude: Doubles) -> bool:
     """Whether some number is subnormal in .bf16 and .f32."""
     if np.fmin.reduce(magnitude, axis=None) >= 2.0**-126:
         return False
-    return bool(np.count_nonzero((magnitude < 2.0**-126) & (magnitude > 0)))
+    return bool(count_nonzero((magnitude < 2.0**-126) & (magnitude > 0)))
 
 
 def widened(word: Any, format: Format) -> Doubles:
@@ -77,7 +78,7 @@ def _exactly(a: Doubles, b: Doubles, format: Format) -> Doubles:
     total = a + b
     low = np.uint64((1 << (52 - format.fraction)) - 1)
     tie = (total.view(np.uint64) & low) == np.uint64(1 << (51 - format.fraction))
-    if np.count_nonzero(tie) or (format.name == "bf16" and _has_tiny(np.abs(total))):
+    if count_nonzero(tie) or (format.name == "bf16" and _has_tiny(np.abs(total))):
         return round_odd(*two_sum(a, b))
     return total
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen.dtypes import DTYPES
 from ptxgen.emulator.arithmetic.formats import values
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry import descriptors
 from ptxgen.layouts.fragments import chunk_columns
 from ptxgen.syntax import Statement
@@ -120,7 +121,7 @@ def checked_metadata(
     """
     legal = sorted(legal_metadata(bits, ordered=ordered))
     wrong = ~np.isin(nibbles, legal)
-    if not wrong.any():
+    if not any_set(wrong):
         return nibbles
     machine.findings.report(
         descriptors.ILLEGAL_METADATA,

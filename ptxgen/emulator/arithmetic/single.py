@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic.exact import Doubles, round_odd, two_sum
+from ptxgen.emulator.arrays import count_nonzero
 
 Singles = NDArray[np.float32]
 
@@ -26,7 +27,7 @@ def flush(value: Any) -> Any:
     """Subnormal .f32 values become zeros of their sign (.ftz)."""
     value = np.asarray(value)
     small = np.abs(value) < _TINY
-    return value * ~small if np.count_nonzero(small) else value
+    return value * ~small if count_nonzero(small) else value
 
 
 def canonical(result: NDArray[Any]) -> NDArray[Any]:
@@ -34,7 +35,7 @@ def canonical(result: NDArray[Any]) -> NDArray[Any]:
     if result.dtype != np.float32:
         return result
     nan = result != result
-    return np.where(nan, NAN, result) if np.count_nonzero(nan) else result
+    return np.where(nan, NAN, result) if count_nonzero(nan) else result
 
 
 def saturate(result: Singles) -> Singles:
@@ -111,13 +112,13 @@ def fused(a: Singles, b: Singles, c: Singles, rounding: str = "rn", ftz: bool = 
     result = total.astype(np.float32)
     # Rounding a second time is wrong only where the first one made a tie, or below the normal range.
     doubtful = (total.view(np.uint64) & _LOW_BITS) == _HALF_BIT
-    if np.count_nonzero(np.abs(result) <= _TINY):
+    if count_nonzero(np.abs(result) <= _TINY):
         magnitude = np.abs(total)
         if ftz:
             result = _flushed(result, magnitude)
         else:
             doubtful |= (magnitude < _TINY) & (magnitude > 0)
-    if np.count_nonzero(doubtful):
+    if count_nonzero(doubtful):
         result = np.where(doubtful, _sum(product, addend, rounding, ftz, False), result)
     return canonical(saturate(result) if sat else result)
 
@@ -125,7 +126,7 @@ def fused(a: Singles, b: Singles, c: Singles, rounding: str = "rn", ftz: bool = 
 def _flushed(result: Singles, magnitude: Doubles) -> Singles:
     """.ftz of a result rounded to nearest, by the magnitude that was rounded."""
     tiny = magnitude < _TINY_NEAREST
-    return result * ~tiny if np.count_nonzero(tiny) else result
+    return result * ~tiny if count_nonzero(tiny) else result
 
 
 def _sum(a: Doubles, b: Doubles, rounding: str, ftz: bool, sat: bool) -> Singles:
@@ -159,13 +160,13 @@ def extremum(a: Any, b: Any, smaller: bool, nan_wins: bool = False) -> Any:
     """The smaller or larger of two floats of any type; -0 is less than +0. A NaN wins or loses (9.7.3.11)."""
     chosen = np.asarray((np.fmin if smaller else np.fmax)(a, b))
     zeros = chosen == 0
-    if np.count_nonzero(zeros):
+    if count_nonzero(zeros):
         both = zeros & (a == b)
         negative = np.signbit(a) | np.signbit(b) if smaller else np.signbit(a) & np.signbit(b)
         zero = np.zeros((), chosen.dtype)
         chosen = np.where(both, np.where(negative, -zero, zero), chosen)
     if nan_wins:
         nan = np.isnan(a) | np.isnan(b)
-        if np.count_nonzero(nan):
+        if count_nonzero(nan):
             chosen = np.where(nan, np.array(np.nan, chosen.dtype), chosen)
     return chosen

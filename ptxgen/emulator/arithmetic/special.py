@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic.interpolator import BINADES, Integers, Rows, rows
 from ptxgen.emulator.arithmetic.single import NAN, Singles
+from ptxgen.emulator.arrays import count_nonzero
 
 Words = NDArray[np.uint32]
 
@@ -28,7 +29,7 @@ _OF_SINGLE = np.int64(~0x1FFFFFFF)
 
 def any_unusual(result: Singles) -> bool:
     """Whether a result is NaN."""
-    return bool(np.count_nonzero(result != result))
+    return bool(count_nonzero(result != result))
 
 
 def usual_reciprocal(a: Singles) -> Singles:
@@ -50,7 +51,7 @@ def usual_reciprocal_root(a: Singles) -> Singles:
     words = _words(a)
     result = cut_off(_reciprocal_roots().at(words))
     exact = (words & 0xFFFFFF) == 1 << 23  # powers of four
-    if np.count_nonzero(exact):
+    if count_nonzero(exact):
         result = np.where(exact, np.nextafter(result, _INFINITY), result)
     return result
 
@@ -82,7 +83,7 @@ def usual_logarithm(a: Singles) -> Singles:
     words = _words(a)
     result = cut_off(np.floor(_logarithms().at(words)) * 2.0**-36)
     one = words == 0x3F800000
-    return np.where(one, _ZERO, result) if np.count_nonzero(one) else result
+    return np.where(one, _ZERO, result) if count_nonzero(one) else result
 
 
 def logarithm(a: Singles) -> Singles:
@@ -104,7 +105,7 @@ def power(a: Singles) -> Singles:
     """
     a = np.asarray(a, np.float32)
     near = np.abs(a) < _FARTHEST
-    plain = np.count_nonzero(near) == near.size
+    plain = count_nonzero(near) == near.size
     bounded = a if plain else np.where(near, a, np.where(a > 0, np.float32(255), np.float32(-255)))
     fixed = np.multiply(bounded, 2.0**23, dtype=np.float64).astype(np.int64)
     fixed = fixed - ((fixed < 0) & ((fixed & 0x7FFFFF) != 0))
@@ -140,7 +141,7 @@ def quarter(turns: Singles, cosine: bool) -> tuple[Integers, Any]:
 def _circular(turns: Singles, cosine: bool) -> Singles:
     turns = np.asarray(turns, np.float32)
     finite = np.isfinite(turns)
-    plain = np.count_nonzero(finite) == finite.size
+    plain = count_nonzero(finite) == finite.size
     fraction, negative = quarter(turns if plain else np.where(finite, turns, _ZERO), cosine)
     value = cut_off(_sines().at(fraction))
     result = np.where(negative, -value, value)
@@ -162,11 +163,11 @@ def upper_reciprocal(upper: Words) -> Words:
     value = _plain("rcp", 21).segment((word >> 13) & 0x7F, (word & 0x1FFF) << 3).astype(np.int64)
     exponent = word >> 20 & 0x7FF
     result = value + ((2044 - exponent) << 20)
-    if np.count_nonzero((exponent == 0) | (exponent > 2044)):
+    if count_nonzero((exponent == 0) | (exponent > 2044)):
         result = np.where(exponent == 0, 0x7FF << 20, np.where(result < 1 << 20, 0, result))
     result = result | (word & (1 << 31))
     nan = (word & 0x7FFFFFFF) > 0x7FF << 20
-    return (np.where(nan, 0x7FFFFFFF, result) if np.count_nonzero(nan) else result).astype(np.uint32)
+    return (np.where(nan, 0x7FFFFFFF, result) if count_nonzero(nan) else result).astype(np.uint32)
 
 
 def upper_reciprocal_root(upper: Words) -> Words:
@@ -177,7 +178,7 @@ def upper_reciprocal_root(upper: Words) -> Words:
     value = value + ((word & 0x1FFFFF) == 1 << 20)  # powers of four
     result = value + ((1021 - (((word >> 20) - 1023) >> 1)) << 20)
     unusual = (word < 1 << 20) | (upper >= 0x7FF << 20)
-    if np.count_nonzero(unusual):
+    if count_nonzero(unusual):
         magnitude = word & 0x7FFFFFFF
         other = np.where(magnitude < 1 << 20, (0x7FF << 20) | (word & (1 << 31)), 0x7FFFFFFF)
         result = np.where(unusual, np.where(word == 0x7FF << 20, 0, other), result)
@@ -195,7 +196,7 @@ def cut_off(value: Any) -> Singles:
 
 def _with_nan(result: Singles, a: Singles) -> Singles:
     nan = a != a
-    return np.where(nan, NAN, result) if np.count_nonzero(nan) else result
+    return np.where(nan, NAN, result) if count_nonzero(nan) else result
 
 
 # Rows by the leading bits of a .f32: its sign, exponent, and the first bits of its mantissa.

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic.formats import FORMATS
+from ptxgen.emulator.arrays import all_set, any_set
 
 Values = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -77,7 +78,7 @@ def words_of(sums: NDArray[Any], d_type: str) -> NDArray[Any]:
     """The words of sums; all NaNs are the same."""
     words = sums.view(NAN[d_type].dtype)
     nan = np.isnan(sums)
-    return np.where(nan, NAN[d_type], words) if nan.any() else words
+    return np.where(nan, NAN[d_type], words) if any_set(nan) else words
 
 
 def fused(
@@ -99,7 +100,7 @@ def fused(
         c = np.zeros((*a.shape[:-1], b.shape[-2]), np.float32)
     left, right = (a, b) if scales is None else (_scaled(a, scales[0]), _scaled(b, scales[1]))
     special = None
-    if not all(np.isfinite(each).all() for each in (left, right, c)):
+    if not all(all_set(np.isfinite(each)) for each in (left, right, c)):
         special = _special(left, right, c, columns)
         left, right, c = (np.where(np.isfinite(each), each, np.float32(0)) for each in (left, right, c))
     narrow = scales is None and all(FORMATS[type].smallest >= -14 for type in types[:2])
@@ -157,7 +158,7 @@ def _exponents(values: NDArray[Any], type: str, scales: Doubles | None, narrow: 
 def _within(c: Values) -> bool:
     """Whether C has no number that is too small for sums in .f32."""
     size = np.abs(c)
-    return not ((size < 2.0**_LEAST) & (size > 0)).any()
+    return not any_set((size < 2.0**_LEAST) & (size > 0))
 
 
 def _moderate(x: NDArray[Any], y: NDArray[Any]) -> bool:
@@ -171,7 +172,7 @@ def _special(a: NDArray[Any], b: NDArray[Any], c: Values, columns: NDArray[np.in
     """What sums with infinities and NaNs are; finite where all is."""
     a, b, c = (np.where(np.isfinite(each), np.sign(each), each).astype(np.float32) for each in (a, b, c))
     with np.errstate(invalid="ignore"):
-        if columns is None or np.isfinite(b).all():
+        if columns is None or all_set(np.isfinite(b)):
             return a @ np.swapaxes(b, -1, -2) + c
         columns = np.broadcast_to(columns, (*a.shape[:-1], columns.shape[-1]))
         stored = np.take_along_axis(a, columns, -1)
@@ -320,7 +321,7 @@ def fused_groups(
     exponents = []
     for i, part in zip(starts, parts, strict=True):
         empty = part == 0
-        if empty.any():
+        if any_set(empty):
             empty = used_a[..., i : i + step] @ np.swapaxes(used_b[..., i : i + step], -1, -2) == 0
         sizes = x[..., :, None, i * blocks // k] + y[..., None, :, i * blocks // k]
         exponents.append(np.where(empty, _LEAST_WIDE, sizes))

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.rechecked_loads import CALLED, ELSEWHERE, HIDDEN, RecheckedLoads
 from ptxgen.emulator.checks.write_once import WriteOnceLoads
 from ptxgen.emulator.memory.located import MemoryAccess
@@ -159,7 +160,7 @@ class CasLoops(Observer):
                 continue
             for position, warp in enumerate(access.warps.tolist()):
                 before = read.get(warp) if space[:6] == access.space[:6] else None
-                if before is not None and (active[position] & (access.places.offsets[position] == before)).any():
+                if before is not None and any_set(active[position] & (access.places.offsets[position] == before)):
                     self._swapped[line] = access.statement.line
                     del self._read[line]
                     break

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.memory.granules import starts
 from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.state.group import spread
@@ -44,12 +45,12 @@ def changing_lanes(
         changing = (new != old).any(axis=-1)
     (every,) = active.reshape(-1).nonzero()
     places_of = index.reshape(-1)[every]
-    if not np.count_nonzero(places_of[1:] <= places_of[:-1]):
+    if not count_nonzero(places_of[1:] <= places_of[:-1]):
         return active & changing
     order = np.argsort(places_of, kind="stable")
     every, places_of = every[order], places_of[order]
     begins = starts(places_of)
-    if np.count_nonzero(begins) == len(begins):
+    if count_nonzero(begins) == len(begins):
         return active & changing
     # Lanes by byte, then by warp: the last of each warp there, and that of the first warp for all others.
     last = np.r_[begins[1:] | (every[1:] // 32 != every[:-1] // 32), True]

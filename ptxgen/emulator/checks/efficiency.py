@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import efficiency as checks
 from ptxgen.emulator.memory.located import MemoryAccess
@@ -65,7 +66,7 @@ class Efficiency(Observer):
             self.heap(places.offsets, active, size, statement)
         elif places.inside is not None and places.slots is not None:
             own = active & (places.slots == self._cta_slot[access.warps][:, None])
-            if own.any():
+            if any_set(own):
                 self.shared(places.inside, own, size, statement)
 
     def launch_ends(self, status: Status) -> None:

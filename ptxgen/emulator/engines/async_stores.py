@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry.clusters import ASYNC_STORE_CTA
 from ptxgen.emulator.checks.registry.memory import NOT_SHARED
 from ptxgen.emulator.engines.work import AsyncWork
@@ -51,7 +52,7 @@ def later(
         for barrier in np.unique(barriers[position][active]):
             lanes = active & (barriers[position] == barrier)
             slot, offset = machine.clusters.locate(warp, int(barrier), space)
-            if (owners[position][lanes] != slot).any():
+            if any_set(owners[position][lanes] != slot):
                 raise MemoryFault(
                     ASYNC_STORE_CTA,
                     f"{what} to shared memory of another CTA than the mbarrier at {int(barrier):#x}",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry.clusters import COPY_MBARRIER_CTA
 from ptxgen.emulator.engines.tensor_copies import Box
 from ptxgen.emulator.memory.granules import GRANULE
@@ -152,7 +153,7 @@ def each_store(
     full = np.stack([g.full(value).astype(np.int64, copy=False) for value in values], axis=-1)
     for position, warp in enumerate(map(int, g.indices)):
         left = g.active[position].copy()
-        while left.any():
+        while any_set(left):
             first = int(left.argmax())
             lanes = left & (full[position] == full[position, first]).all(axis=-1) if merge else np.arange(32) == first
             left &= ~lanes
@@ -183,7 +184,7 @@ def keep_in_group(
     work.bytes = GRANULE * len(granules)
     if masks is None:
         events.work_reads_shared(work, [warp], slot, granules, _ALL)
-    elif masks.any():
+    elif any_set(masks):
         events.work_reads_shared(work, [warp], slot, granules[masks != 0], masks[masks != 0])
     events.work_writes_global(work, heap)
     pending = BulkStore(lanes, work)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.engines.work import AsyncWork
 
 Lanes = NDArray[np.bool_]
@@ -48,15 +49,15 @@ class WarpCopies:
 
     def commit(self, lanes: Lanes) -> None:
         """Each of these lanes makes a group of its copies that are in none, of no copies if there are none."""
-        self.groups.append(CopyGroup(lanes, [copy for copy, left in self.open if (left & lanes).any()]))
-        self.open = [(copy, left & ~lanes) for copy, left in self.open if (left & ~lanes).any()]
+        self.groups.append(CopyGroup(lanes, [copy for copy, left in self.open if any_set(left & lanes)]))
+        self.open = [(copy, left & ~lanes) for copy, left in self.open if any_set(left & ~lanes)]
 
     def awaited(self, lanes: Lanes, pending: int) -> list[CopyGroup]:
         """The groups that must be done before at most the `pending` latest of each of these lanes are not."""
         later = np.zeros(32, np.int64)
         found: list[CopyGroup] = []
         for group in reversed(self.groups):
-            if (group.lanes & lanes & (later >= pending)).any():
+            if any_set(group.lanes & lanes & (later >= pending)):
                 found.append(group)
             later += group.lanes
         return found
@@ -68,9 +69,9 @@ class WarpCopies:
     def of(self, lanes: Lanes) -> list[Copy]:
         """All copies of these lanes that have not been waited for, in groups or not, nor signaled."""
         self.open = [(copy, left) for copy, left in self.open if not copy.signaled]
-        inside = [copy for group in self.groups for copy in group.copies if (group.lanes & lanes).any()]
+        inside = [copy for group in self.groups for copy in group.copies if any_set(group.lanes & lanes)]
         return [copy for copy in inside if not copy.signaled] + [
-            copy for copy, left in self.open if (left & lanes).any()
+            copy for copy, left in self.open if any_set(left & lanes)
         ]
 
     def when_done(self, copies: list[Copy], action: Callable[[], None]) -> None:

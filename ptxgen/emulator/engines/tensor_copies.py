@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptxgen.descriptors.tensormap import Im2colMap, TiledMap
 from ptxgen.descriptors.tensormap.tables import TYPES
+from ptxgen.emulator.arrays import all_set
 from ptxgen.emulator.checks.registry.descriptors import TENSORMAP_BOX, TENSORMAP_PIXEL
 from ptxgen.emulator.checks.registry.memory import MISALIGNED
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault
@@ -133,7 +134,7 @@ class Box:
         raw = words[where // self.piece].view(np.uint8).reshape(-1, self.piece)
         if self.tensormap.dtype.startswith("tf32"):
             raw = _to_tf32(raw)
-        if not mask.all():
+        if not all_set(mask):
             fill = _NAN_FILL * (self.piece // 2) if self.tensormap.oob_fill == "nan" else bytes(self.piece)
             raw[~mask] = np.frombuffer(fill, np.uint8)
         return raw
@@ -336,6 +337,6 @@ def _pieces(dtype: str, first: int, count: int, size: int) -> tuple[int, NDArray
     bytes_each = per_piece * bits // 8
     if not kind.padded:
         groups = inside.reshape(-1, CHUNK // bytes_each)
-        if (groups.all(axis=1) | ~groups.any(axis=1)).all():
+        if all_set(groups.all(axis=1) | ~groups.any(axis=1)):
             return CHUNK, groups[:, 0]
     return bytes_each, inside

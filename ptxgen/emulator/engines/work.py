@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -67,4 +68,4 @@ class AsyncWork:
     @property
     def lane(self) -> int | None:
         """The thread that has issued it, None if several have together."""
-        return int(self.lanes.argmax()) if np.count_nonzero(self.lanes) == 1 else None
+        return int(self.lanes.argmax()) if count_nonzero(self.lanes) == 1 else None

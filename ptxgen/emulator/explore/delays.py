@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptxgen.emulator.arrays import all_set, count_nonzero
 from ptxgen.emulator.load.program import EXITED
 from ptxgen.emulator.state.group import Group
 
@@ -73,7 +74,7 @@ class Delays:
     def _others_proceed(self, warp: int) -> bool:
         """Whether another warp can run, or asynchronous work is left."""
         ready = self._warps.ready
-        return bool(np.count_nonzero(ready) > bool(ready[warp])) or len(self._machine.timeline) > 0
+        return bool(count_nonzero(ready) > bool(ready[warp])) or len(self._machine.timeline) > 0
 
     def _point(self, warp: int, pc: int) -> Point:
         """The point to which a warp has come: the same as before where it polls and no other warp has come to any."""
@@ -97,7 +98,7 @@ class Delays:
         self.holding.update(stopped)
         for warp in stopped:
             lanes = (self._warps.pc[warp] != EXITED) & ~self._warps.held[warp]
-            whole = Group(self._machine, np.array([warp]), None if lanes.all() else lanes[None])
+            whole = Group(self._machine, np.array([warp]), None if all_set(lanes) else lanes[None])
             self._warps.hold(whole, lambda _: _HELD, self._blocks[pc].operations[0])
         rest = ~np.isin(group.indices, stopped)
         return group.narrowed(np.broadcast_to(rest[:, None], (group.size, 32)))

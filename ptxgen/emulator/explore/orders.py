@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
@@ -99,7 +100,7 @@ class OrderOfAccesses(Observer):
         active = access.active
         for position, warp in enumerate(access.warps.tolist()):
             lanes = active[position]
-            if lanes.any():
+            if any_set(lanes):
                 offsets = np.broadcast_to(access.places.offsets, active.shape)[position][lanes]
                 stored = [np.broadcast_to(each, active.shape)[position][lanes].tobytes() for each in values]
                 digest = hash((offsets.tobytes(), *stored))
@@ -120,6 +121,6 @@ class OrderOfAccesses(Observer):
         active, offsets = access.active, access.places.offsets
         for position, warp in enumerate(access.warps.tolist()):
             lanes = active[position]
-            if lanes.any():
+            if any_set(lanes):
                 first = int(np.broadcast_to(offsets, active.shape)[position][int(lanes.argmax())])
                 self._note((access.space, first), how, *self._actor(warp), access.statement.line)

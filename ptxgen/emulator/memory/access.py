@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.checks.registry.memory import READ_ONLY
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import (
@@ -57,7 +58,7 @@ def parts_of(g: Group, space: str | None, addresses: NDArray[np.int64]) -> list[
     rest = g.active
     for name in WINDOWS:
         lanes = rest & in_window(addresses, name) if name != "global" else rest
-        part = g.narrowed(lanes) if lanes.any() else None
+        part = g.narrowed(lanes) if any_set(lanes) else None
         if part is not None:
             chosen = np.isin(g.indices, part.indices)
             parts.append(
@@ -183,7 +184,7 @@ def store_words(
         at = index + i
         if g.mask is not None:
             at, full = at[g.mask], full[g.mask]
-        changed = changed or bool(np.count_nonzero(words[at] != full))
+        changed = changed or bool(count_nonzero(words[at] != full))
         words[at] = full
     if space != "local":  # which no other thread sees
         machine.effects += changed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault
 
@@ -25,7 +26,7 @@ class Bank:
         if mask is not None:
             outside &= mask
         bad = outside | ((offsets & (size - 1)) != 0)
-        if np.count_nonzero(bad):
+        if count_nonzero(bad):
             at = int(offsets[tuple(np.argwhere(bad)[0])])
             if at % size:
                 raise MemoryFault(

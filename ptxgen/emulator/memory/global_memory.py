@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.launch import LaunchError
+from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.checks.registry.calls import BAD_FREE
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault, first
@@ -216,7 +217,7 @@ class GlobalMemory:
             offsets = np.where(mask, offsets, 0)
         outside = (offsets < 0) | (offsets > len(self.data) - size)
         bad = outside | ((offsets & (size - 1)) != 0)
-        if np.count_nonzero(bad):
+        if count_nonzero(bad):
             place = first(bad)
             at = int(addresses[place])
             if at % size:
@@ -235,7 +236,7 @@ class GlobalMemory:
         bad = (self.kind[offsets] == _UNMAPPED) | (self.kind[offsets + (size - 1)] == _UNMAPPED)
         if mask is not None:
             bad &= mask
-        if np.count_nonzero(bad):
+        if count_nonzero(bad):
             place = first(bad)
             at = int(addresses[place])
             raise MemoryFault(
@@ -269,13 +270,13 @@ class GlobalMemory:
         if isinstance(offsets, range):
             if offsets.start >= 0 and offsets.stop <= len(self.data):
                 kinds = self.kind[offsets.start : offsets.stop]
-                if not np.count_nonzero(kinds == _UNMAPPED):
+                if not count_nonzero(kinds == _UNMAPPED):
                     return
             offsets = np.arange(offsets.start, offsets.stop)
         inside = (offsets >= 0) & (offsets < len(self.data))
-        if not inside.all() or (self.kind[offsets] == _UNMAPPED).any():
+        if not all_set(inside) or any_set(self.kind[offsets] == _UNMAPPED):
             bad = ~inside
-            if not bad.any():
+            if not any_set(bad):
                 bad = self.kind[offsets] == _UNMAPPED
             at = HEAP_BASE + int(offsets[bad][0])
             raise MemoryFault(OUT_OF_BOUNDS, f"{what} at {at:#x}, outside every array", rule=self.describe(at))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.native import shared as native
 from ptxgen.emulator.native.library import chosen
 
@@ -40,7 +41,7 @@ def by_granule(
     granules, bits = offsets >> _SHIFT, _BYTES[size][offsets & GRANULE - 1]
     keys = owners * (int(granules.max()) + 1) + granules
     changed = bits if new is None else bits * new
-    if np.count_nonzero(keys[1:] < keys[:-1]):
+    if count_nonzero(keys[1:] < keys[:-1]):
         order = keys.argsort()
         keys, owners, granules = keys[order], owners[order], granules[order]
         bits, changed = bits[order], changed[order]
@@ -83,4 +84,4 @@ def starts(values: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """The different values of an array, which mostly has one."""
-    return values[:1] if len(values) and not np.count_nonzero(values != values[0]) else np.unique(values)
+    return values[:1] if len(values) and not count_nonzero(values != values[0]) else np.unique(values)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault, first
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
@@ -62,7 +63,7 @@ class SharedMemory:
         if self._groups:
             early &= (offsets < 0) | (offsets > GROUPS_BYTES - size)
         bad = early | (offsets > self.size - size) | ((offsets & (size - 1)) != 0)
-        if np.count_nonzero(bad):
+        if count_nonzero(bad):
             place = first(bad)
             self._fault(int(offsets[place]), size, what, place)
         return offsets

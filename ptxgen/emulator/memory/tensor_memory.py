@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry.tcgen05 import (
     TMEM_ALLOCATION,
@@ -127,7 +128,7 @@ class TensorMemory:
     def _room(self, slots: Sequence[int], columns: int) -> int | None:
         """The first column from which so many are free in all these slots."""
         for start in range(0, COLUMNS - columns + 1, _UNIT):
-            if not self.allocated[list(slots), start : start + columns].any():
+            if not any_set(self.allocated[list(slots), start : start + columns]):
                 return start
         return None
 
@@ -169,7 +170,7 @@ class TensorMemory:
                 f"{what} reaches lanes {lanes.start}-{lanes.stop - 1}, columns {columns.start}-{columns.stop - 1}",
                 rule=f"TMEM has lanes 0-{LANES - 1}, columns 0-{COLUMNS - 1}",
             )
-        if not self.allocated[slot, columns.start : columns.stop].all():
+        if not all_set(self.allocated[slot, columns.start : columns.stop]):
             held = ", ".join(f"{start}-{start + size - 1}" for start, size in self.sizes[slot].items()) or "none"
             freed = self._freed(slot, columns)
             raise MemoryFault(

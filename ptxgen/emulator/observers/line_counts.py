@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
 from ptxgen.syntax import Instruction, Module
@@ -39,10 +40,10 @@ class LineCounts(Observer):
         self, warps: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
     ) -> None:
         _, count = self._counts.setdefault(id(statement), (statement, Count()))
-        threads = int(np.count_nonzero(executes))
+        threads = int(count_nonzero(executes))
         count.warps += len(warps)
         count.threads += threads
-        count.predicated_off += int(np.count_nonzero(lanes)) - threads
+        count.predicated_off += int(count_nonzero(lanes)) - threads
 
     def count(self, statement: Instruction) -> Count:
         """The counts of an instruction of a module that was launched."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device import Access
 from ptxgen.device.report import Role
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.engines.matrix_operands import MatrixOperand
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
@@ -378,7 +379,7 @@ class Provenance(Observer):
             if each.order < begin:
                 return
             if isinstance(each, WorkAccess):
-                if each.slot == slot and (each.granules == offset // GRANULE).any():
+                if each.slot == slot and any_set(each.granules == offset // GRANULE):
                     yield each
             elif each.lanes_at(slot, offset):
                 yield each

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Access, Status
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import launches, tcgen05
 from ptxgen.emulator.explore.delays import Delays, Point
@@ -122,9 +123,9 @@ class Scheduler:
         timeline = machine.timeline
         if timeline.schedule == "random" and self.ctas > clusters.size and not self.warps.one_by_one:
             late = np.array([timeline.random.getrandbits(1) for _ in residents], np.bool_)
-            if timeline.starves and len(late) > 1 and late.all() == late.any():  # some come late, but not all
+            if timeline.starves and len(late) > 1 and all_set(late) == any_set(late):  # some come late, but not all
                 late[timeline.random.randrange(len(late))] ^= True
-            if late.any():
+            if any_set(late):
                 if not self._late:
                     timeline.last(self._begin_late)
                 self._late += list(warps[late])
@@ -182,12 +183,12 @@ class Scheduler:
     def _finish_clusters(self, residents: Sequence[int]) -> None:
         """All CTAs of these resident clusters have ended: the next ones take their slots."""
         machine = self.machine
-        if not machine.inflight.any():
+        if not any_set(machine.inflight):
             self._start(residents)
             return
         for resident in residents:
             slots = self.clusters.slots(resident)
-            while machine.inflight[slots.start : slots.stop].any() and machine.timeline.jump():
+            while any_set(machine.inflight[slots.start : slots.stop]) and machine.timeline.jump():
                 pass
             self._start([resident])
 
@@ -202,7 +203,7 @@ class Scheduler:
                 self.warps.wake(key)
         slots = self.machine.cta_slot[group.indices]
         np.subtract.at(self.left, slots, group.active.sum(axis=1))
-        if self.clusters.size > 1 or self.left[slots].any():  # else no warp is left to wait there
+        if self.clusters.size > 1 or any_set(self.left[slots]):  # else no warp is left to wait there
             self.cluster_barriers.leave(group)
         here = distinct(slots)
         for slot in here.tolist() if self.barriers.open else ():
@@ -212,11 +213,11 @@ class Scheduler:
             self._finish(ended.tolist())
         residents = distinct(slots // self.clusters.size)
         going = (self.left.reshape(-1, self.clusters.size)[residents] != 0).any(axis=1)
-        if not going.any():
+        if not any_set(going):
             self._finish_clusters(residents.tolist())
             return
         for resident in residents.tolist():
-            if self.left[self.clusters.slots(resident)].any():
+            if any_set(self.left[self.clusters.slots(resident)]):
                 self.cluster_barriers.check(resident)
             else:
                 self._finish_clusters([resident])
@@ -361,7 +362,7 @@ class Scheduler:
         if self.machine.reads_time:
             return quiet > _QUIET_LIMIT
         moving = ((self.warps.pc != EXITED) & ~self.warps.held).any(axis=1)
-        return bool((self._rounds.look(self.warps.last_run, self.warps.steps) | ~moving).all())
+        return all_set(self._rounds.look(self.warps.last_run, self.warps.steps) | ~moving)
 
     def _step(self, group: Group) -> None:
         """Run one block for a group."""
@@ -527,7 +528,7 @@ class Scheduler:
         self._give_ups += 1
         again = self._retries.look(self.warps.last_run, self.warps.steps)
         warps = {warp for waiting in self.warps.waits.values() for warp, _, _ in waiting}
-        return bool(again[sorted(warps)].all()) if not self.machine.reads_time else self._give_ups > _QUIET_STEPS
+        return all_set(again[sorted(warps)]) if not self.machine.reads_time else self._give_ups > _QUIET_STEPS
 
     def _release_parked(self) -> bool:
         """Run lanes of divergent warps whose first lanes are held, once."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks.registry.memory import COPY_SIZE, MISALIGNED
 from ptxgen.emulator.engines.cp_async import Copy, WarpCopies
 from ptxgen.emulator.load.operands import Binder
@@ -46,7 +47,7 @@ def copy(op: async_copy.copy | async_copy.copy_ignore, binder: Binder, statement
         read = g.full(size if wanted is None else wanted(g)).astype(np.int64)
         if ignore is not None:
             read = np.where(ignore(g), 0, read)
-        if (read[g.active] > size).any():
+        if any_set(read[g.active] > size):
             most = int(read[g.active].max())
             raise MemoryFault(COPY_SIZE, f"cp.async of {size} bytes has a src-size of {most} bytes")
         targets = np.ascontiguousarray(g.full(destination(g)))
@@ -66,7 +67,7 @@ def _checked(g: Group, addresses: NDArray[np.int64], read: NDArray[np.int64], si
         return offsets
     chosen = np.isin(g.indices, reading.indices)
     misaligned = (addresses & (size - 1) != 0) & g.active & (read > 0)
-    if misaligned.any():
+    if any_set(misaligned):
         at = int(addresses[misaligned][0])
         raise MemoryFault(
             MISALIGNED,
@@ -100,7 +101,7 @@ def _issue(
     events = machine.events
     written = MemoryAccess(g.indices, g.mask, "shared", places, size, statement)
     events.memory_requested(written)
-    if events.observes("memory_requested") and (reading := active & (read > 0)).any():
+    if events.observes("memory_requested") and any_set(reading := active & (read > 0)):
         source = Bytes(machine.memory.data, sources)
         events.memory_requested(MemoryAccess(g.indices, reading, "global", source, size, statement))
     at_once = machine.timeline.schedule == "eager"
@@ -138,7 +139,7 @@ def _queue(machine: Machine, made: Copy, shared: NDArray[np.uint8], where: _Lane
 def _move(machine: Machine, shared: NDArray[np.uint8], size: int, lanes: _Lanes) -> None:
     """Copy the bytes that are read, and zeros after them."""
     places, sources, read = lanes
-    if (read == size).all():
+    if all_set(read == size):
         words, kind = machine.memory.data, {4: np.uint32, 8: np.uint64, 16: np.complex128}[size]
         shared.view(kind)[places // size] = words.view(kind)[sources // size]
         return
@@ -180,7 +181,7 @@ def _wait(pending: int, commits: bool) -> Blocking:
             works = [each_copy.work for each_copy in copies if not each_copy.signaled]
             machine.events.copies_awaited(warp, works, signaled)
             mine.forget(awaited)
-        return lambda warp: ("cp.async", warp), None if passing.all() else passing
+        return lambda warp: ("cp.async", warp), None if all_set(passing) else passing
 
     return run
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.dtypes import scalar_type
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry.memory import ATOMIC_SPACE, NOT_GLOBAL
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Writer, numpy_type
@@ -114,7 +115,7 @@ def apply(
     else:
         found[lanes] = (accumulate if associative else update)(words, at, operation, *given)
     raw = f"V{words.dtype.itemsize}"
-    machine.effects += bool((words[at].view(raw) != before.view(raw)).any())
+    machine.effects += any_set(words[at].view(raw) != before.view(raw))
     return found
 
 

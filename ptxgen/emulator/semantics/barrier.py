@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder
@@ -30,7 +31,7 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
     Lanes that come there only because all others wait are no error of their own if the launch ends as a deadlock.
     """
     missing = g.machine.present[g.warps] & ~g.active
-    if missing.any():
+    if any_set(missing):
         position = int(missing.any(axis=1).argmax())
         here, present = g.active[position], g.machine.present[g.indices[position]]
         access = g.machine.findings.access("accessor", statement, int(g.indices[position]), lanes=int(bits_of(here)))

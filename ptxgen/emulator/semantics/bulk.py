@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks.registry.memory import BULK_IGNORE, BULK_SIZE, MISALIGNED
 from ptxgen.emulator.engines.bulk_copies import Destination, deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
@@ -172,7 +173,7 @@ def store(op: _Store | _Reduction, binder: Binder, statement: syntax.Instruction
                 else:
                     target[keep] = data[keep]
 
-            heap = _whole_granules(offset, offset + count if keep.all() else offset)
+            heap = _whole_granules(offset, offset + count if all_set(keep) else offset)
             keep_in_group(machine, warp, lanes, statement, slot, granules, what, heap, read, write)
 
     return run
@@ -209,12 +210,12 @@ def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instructio
                 continue
             for store in (store for group in awaited for store in group):
                 lanes = store.lanes & g.active[position]
-                if lanes.any():
+                if any_set(lanes):
                     machine.events.work_awaited(warp, lanes, [store.work], reads=reads)
             if not pending:
                 machine.events.bulk_groups_awaited(warp, g.active[position])
             if not reads:
                 machine.bulk_groups.retire(warp, len(awaited))
-        return lambda warp: ("bulk group", warp), None if passing.all() else passing
+        return lambda warp: ("bulk group", warp), None if all_set(passing) else passing
 
     return run

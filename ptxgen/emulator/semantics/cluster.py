@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks.registry import clusters as registry
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
@@ -39,7 +40,7 @@ def _window(g: Group, addresses: NDArray[np.int64], space: str | None) -> NDArra
     """Where the shared window begins among these addresses. Raises MemoryFault for others."""
     base = 0 if space is not None else SHARED_WINDOW
     inside = (addresses >= base) & (addresses < base + WINDOW_BYTES)
-    if not (inside | ~g.active).all():
+    if not all_set(inside | ~g.active):
         at = int(addresses[g.active & ~inside][0])
         raise MemoryFault(memory.NOT_SHARED, f"address {at:#x} is not in shared memory")
     return np.asarray(base, np.int64)
@@ -92,7 +93,9 @@ def wait(op: cluster.wait, binder: Binder, statement: syntax.Instruction) -> Blo
             require_whole_warps(g, statement)
         passing = scheduler.cluster_barriers.passing(g, statement)
         clusters = g.machine.clusters
-        return lambda warp: ("cluster", clusters.of(int(clusters.cta_slot[warp]))), None if passing.all() else passing
+        return lambda warp: ("cluster", clusters.of(int(clusters.cta_slot[warp]))), None if all_set(
+            passing
+        ) else passing
 
     return run
 
@@ -193,7 +196,7 @@ def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -
     is_canceled and discards them.
     """
     refused = ~_granted(words)
-    if (refused & g.active).any():
+    if any_set(refused & g.active):
         g.machine.findings.report(
             registry.CANCEL_REFUSED,
             statement,

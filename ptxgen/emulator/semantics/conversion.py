@@ -14,6 +14,7 @@ from ptxgen.dtypes import scalar_type
 from ptxgen.emulator.arithmetic.exact import two_sum
 from ptxgen.emulator.arithmetic.formats import FORMATS, Format, decode, encode
 from ptxgen.emulator.arithmetic.single import canonical, flush, flush_rounded, round_f32
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Plain
@@ -217,7 +218,7 @@ def convert_half(
             bits = _positive_zero(bits, FORMATS[kind])
         # The canonical NaN of both formats is 0x7fff (cvt).
         nan = value != value
-        return np.where(nan, np.uint16(0x7FFF), bits) if np.count_nonzero(nan) else bits
+        return np.where(nan, np.uint16(0x7FFF), bits) if count_nonzero(nan) else bits
 
     if isinstance(op, conversion.cvt_half):
         a, d = binder.source(op.a, "f32"), binder.destination(op.d, "b16")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic import exact, functions, single, special
 from ptxgen.emulator.arithmetic.single import canonical, flush
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.load.operands import Binder, joined, parts
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Plain
@@ -26,7 +27,7 @@ _Doubles = NDArray[np.float64]
 def quieted(value: NDArray[Any], result: NDArray[Any]) -> NDArray[Any]:
     """`result`, but where `value` is a .f64 NaN that NaN, made quiet: abs and neg leave its sign (measured, H200)."""
     nan = np.isnan(value)
-    if not np.count_nonzero(nan):
+    if not count_nonzero(nan):
         return result
     words = np.asarray(value).view(np.uint64) | np.uint64(1 << 51)
     return np.where(nan, words.view(np.float64), result)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.load.operands import Binder, joined, numpy_type, parts
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Plain
@@ -298,7 +299,7 @@ def find_nth(op: integer.fns, binder: Binder, statement: syntax.Instruction) -> 
         for distance in range(32):
             position = start + step * distance
             pending &= (position >= 0) & (position < 32) & ((wanted != 0) | (distance == 0))
-            if not pending.any():
+            if not any_set(pending):
                 break
             one = pending & ((word >> np.clip(position, 0, 31).astype(np.uint32) & np.uint32(1)) == 1)
             hit = one & (left == 0)

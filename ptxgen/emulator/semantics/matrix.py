@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic import matrix_multiply
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
@@ -66,7 +67,7 @@ def _addressed(
     if op.space is None and part is not None:
         offsets -= SHARED_WINDOW
         outside = givers & g.active & ((offsets < 0) | (offsets >= WINDOW_BYTES))
-        if outside.any():
+        if any_set(outside):
             address = int(offsets[outside][0]) + SHARED_WINDOW
             raise MemoryFault(memory.NOT_SHARED, f"generic address {address:#x} is not in shared memory")
     return part, offsets

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import all_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.load.operands import Binder, Unmodelled
@@ -421,6 +422,6 @@ def try_wait(
         limit[asking] |= np.array([g.machine.timeline.gives_up() for _ in asking], np.bool_)
         passing = ~waiting | limit[:, None]
         key = lambda warp: ("mbarrier", int(g.machine.cta_slot[warp]), offset_of[warp])  # noqa: E731
-        return key, None if (passing | ~g.active).all() else passing
+        return key, None if all_set(passing | ~g.active) else passing
 
     return run

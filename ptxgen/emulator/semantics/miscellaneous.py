@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks.registry import barriers, calls
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
@@ -48,11 +49,11 @@ def set_registers(op: miscellaneous.setmaxnreg, binder: Binder, statement: synta
                     accesses=(access,),
                 )
             passing[position] = pool.change(warp, count)
-            if passing[position].any():
+            if any_set(passing[position]):
                 machine.effects += 1
                 machine.events.registers_set(warp, statement, count)
                 machine.wake(("registers", int(machine.cta_slot[warp])))
-        return lambda warp: ("registers", int(machine.cta_slot[warp])), None if passing.all() else passing
+        return lambda warp: ("registers", int(machine.cta_slot[warp])), None if all_set(passing) else passing
 
     return run
 

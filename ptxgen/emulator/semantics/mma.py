@@ -17,6 +17,7 @@ from ptxgen import syntax
 from ptxgen.dtypes import DTYPES
 from ptxgen.emulator.arithmetic import matrix_multiply, split_multiply, sum_rules, tensor_sums
 from ptxgen.emulator.arithmetic.exact import fused
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry import descriptors
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
@@ -242,7 +243,7 @@ def _fused(a: NDArray[np.uint64], b: NDArray[np.uint64], c: NDArray[np.uint64], 
     for k in range(left.shape[-1]):
         x, y = left[:, :, None, k], right[:, None, :, k]
         following = fused(x, y, total, rounding)
-        if np.isnan(following).any():
+        if any_set(np.isnan(following)):
             following = np.where(np.isnan(following), _nan(x, y, total), following)
         total = following
     return np.ascontiguousarray(total).view(np.uint64)

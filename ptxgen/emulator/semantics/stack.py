@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry import calls
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
@@ -45,7 +46,7 @@ def restore(op: stack.stackrestore, binder: Binder, statement: syntax.Instructio
         held = g.machine.stack
         to = g.full(a(g)).astype(np.int64)
         wrong = ((to < held.frame[g.warps]) | (to > held.pointer[g.warps])) & g.active
-        if wrong.any():
+        if any_set(wrong):
             raise MemoryFault(
                 calls.BAD_STACK_POINTER,
                 f"stackrestore to {int(to[wrong][0]):#x}",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.device.report import Access
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.memory import MemoryFault
@@ -76,7 +77,7 @@ class _Places:
     ) -> None:
         """Raises MemoryFault for a byte offset that is no multiple of the access, and outside where that traps."""
         odd = (coordinates[0] % self._size != 0) & part.active & ~outside
-        if odd.any():
+        if any_set(odd):
             place = first(odd)
             raise MemoryFault(
                 MISALIGNED,
@@ -84,7 +85,7 @@ class _Places:
                 rule=f"It counts bytes, and must be a multiple of the access's {self._size}",
                 fix="multiply the number of the element by its size in bytes",
             )
-        if self._clamp == "trap" and outside.any():
+        if self._clamp == "trap" and any_set(outside):
             place = first(outside)
             at = ", ".join(str(coordinate[place]) for coordinate in coordinates)
             extent = "×".join(str(size) for size in (each.width, each.height, each.depth, each.layers) if size)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic.single import NAN
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder, Reader, Writer, constant
 from ptxgen.emulator.semantics import semantics
@@ -79,11 +80,11 @@ def _together(
         masks = g.full(named, np.uint32)
         present = g.machine.present[g.indices]
         outside = active & ((masks & _BITS) == 0)
-        if outside.any():
+        if any_set(outside):
             masks = np.where(outside, masks | _BITS, masks)
             _report(g, outside, statement)
         missing = (masks & bits_of(present & ~active)[:, None]) != 0
-        if not (missing & active).any() and not g.machine.convergence.any:
+        if not any_set(missing & active) and not g.machine.convergence.any:
             converged(g.machine, g.indices, active, masks)
             write(g, compute(active, masks, operands))
             return key, None
@@ -109,7 +110,7 @@ def _together(
                 computed,
             )
             passing[position] = going
-            if going.any():
+            if any_set(going):
                 collected = collected or [np.zeros((g.size, 32), each.dtype) for each in results]
                 for whole, each in zip(collected, results, strict=True):
                     whole[position] = each
@@ -135,7 +136,7 @@ def synchronize(op: barrier.bar_warp_sync, binder: Binder, statement: syntax.Ins
             return
         left_out = bits_of(machine.present[indices])[:, None] & ~masks
         narrow = (active & (left_out != 0)).any(axis=1)
-        if not narrow.all():
+        if not all_set(narrow):
             events.lanes_converge(indices[~narrow])
         for position in np.flatnonzero(narrow):
             here = active[position]
@@ -167,7 +168,7 @@ def _members(active: _Flags, masks: _Masks) -> _Flags | None:
     if not masks.ndim:  # the whole warp
         return None
     here = bits_of(active)[:, None]
-    if (((masks & here) == here) | ~active).all():
+    if all_set(((masks & here) == here) | ~active):
         return None
     return flags_of(masks) & active[:, None, :]
 

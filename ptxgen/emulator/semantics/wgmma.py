@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks.registry import descriptors, memory
 from ptxgen.emulator.checks.registry import wgmma as registry
 from ptxgen.emulator.engines.matrix_operands import MatrixOperand, matrix_operand
@@ -192,7 +193,7 @@ def _write(registers: _Words, warps: NDArray[np.int64], words: NDArray[Any]) -> 
 def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: syntax.Instruction) -> None:
     """Report descriptors and flags that are not the same in all threads of a warpgroup: [warpgroups, 4, 32]."""
     for word in words:
-        if (word != word[:, :1, :1]).any():
+        if any_set(word != word[:, :1, :1]):
             machine.findings.report(
                 registry.DIVERGENT_WARPGROUP,
                 statement,
@@ -234,7 +235,7 @@ class _Multiply:
         machine, warpgroups = g.machine, g.machine.warpgroups
         require_whole_warps(g, self.statement)
         warps, present = warpgroups.members(g.indices, "wgmma.mma_async")
-        if present.all() and not warpgroups.issuing:
+        if all_set(present) and not warpgroups.issuing:
             self._issue(g, warps)
             return lambda warp: None, None
         passing, complete = warpgroups.converge(g.indices, self.statement)
@@ -242,7 +243,7 @@ class _Multiply:
             self._issue(Group(machine, complete.ravel(), None), complete)
             for first in complete[:, 0]:
                 machine.wake(Arrival(int(first), "wgmma.mma_async"))
-        if passing.all():
+        if all_set(passing):
             return lambda warp: None, None
         return (
             lambda warp: Arrival(warp - warp % machine.warps_per_cta % 4, "wgmma.mma_async"),
@@ -343,7 +344,7 @@ class _Multiply:
         """Multiply, warpgroups with the same descriptors at once."""
         a = work.a if work.a is not None else np.zeros(len(slots), np.uint64)
         pairs = np.stack([a, work.b], axis=-1)
-        if (pairs == pairs[0]).all():
+        if all_set(pairs == pairs[0]):
             self._compute_alike(machine, slots, work)
             return
         for pair in np.unique(pairs, axis=0):
@@ -380,11 +381,11 @@ class _Multiply:
             Kept(frozenset(self.accumulator), work.warps, lambda words: _write(_arrays(machine, self.d), warps, words))
         )
         old = kept.words
-        if not work.scale.any():
+        if not any_set(work.scale):
             old = None
         elif old is None:
             old = _read(_arrays(machine, self.d), work.warps, bits, _from_registers(shape.n, bits))
-        if old is not None and not work.scale.all():
+        if old is not None and not all_set(work.scale):
             old = np.where(work.scale[:, None, None], old, old.dtype.type(0))
         if shape.d_type == "s32":
             kept.words = matrix_multiply.total(matrix_multiply.multiply(a, b), old, saturate=shape.saturate)
@@ -428,11 +429,11 @@ def fence(op: wgmma.fence, binder: Binder, statement: syntax.Instruction) -> Blo
         require_whole_warps(g, statement)
         warps = g.indices
         first = warps - warps % machine.warps_per_cta % 4
-        machine.effects += int((~machine.warpgroups.waiting[warps]).any())  # looking again is none
+        machine.effects += int(any_set(~machine.warpgroups.waiting[warps]))  # looking again is none
         passing = machine.warpgroups.arrive(warps)
         for warpgroup in np.unique(first[passing]):
             machine.wake(Arrival(int(warpgroup), "wgmma.fence"))
-        if passing.all():
+        if all_set(passing):
             return lambda warp: None, None
         return (
             lambda warp: Arrival(warp - warp % machine.warps_per_cta % 4, "wgmma.fence"),
@@ -470,6 +471,6 @@ def wait(op: wgmma.wait_group, binder: Binder, statement: syntax.Instruction) ->
             machine.events.work_awaited(warp, WARP, [mma.work for mma in awaited])
             machine.warpgroups.retire(warp, pending)
         machine.warpgroups.settle(g.indices[passing[:, 0]])
-        return lambda warp: ("wgmma.wait_group", warp), None if passing.all() else passing
+        return lambda warp: ("wgmma.wait_group", warp), None if all_set(passing) else passing
 
     return run

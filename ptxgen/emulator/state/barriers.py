@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import line_list
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.state.cluster_barrier import report_unwaited_arrival
@@ -136,10 +137,10 @@ class CtaBarriers:
         if len(warps) % per_cta or threads not in (None, 32 * per_cta):
             return False
         slots = machine.cta_slot[warps[::per_cta]]
-        if (warps.reshape(-1, per_cta) != (slots * per_cta)[:, None] + np.arange(per_cta)).any():
+        if any_set(warps.reshape(-1, per_cta) != (slots * per_cta)[:, None] + np.arange(per_cta)):
             return False
         present = machine.present[group.warps]
-        if not present.all() if group.mask is None else (present != group.mask).any():
+        if not all_set(present) if group.mask is None else any_set(present != group.mask):
             return False
         if self.open and any((slot, name) in self.open for slot in slots.tolist()):
             return False
@@ -219,9 +220,9 @@ class ClusterBarriers:
             warp = int(warp)
             phase = self.phases[self._clusters.of(int(machine.cta_slot[warp]))]
             lanes = active[position]
-            unwaited = (self._arrivals[warp] > self._waits[warp])[lanes].any()
+            unwaited = any_set((self._arrivals[warp] > self._waits[warp])[lanes])
             self._arrivals[warp, lanes] += 1
-            early = (self._arrivals[warp] > phase + 1).any()
+            early = any_set(self._arrivals[warp] > phase + 1)
             if early:
                 report_unwaited_arrival(machine.findings, warp, statement)
             machine.events.cluster_arrives(warp, lanes, phase, statement, relaxed=relaxed, unwaited=bool(unwaited))
@@ -236,7 +237,7 @@ class ClusterBarriers:
         for position, warp in enumerate(group.indices):
             warp, lanes = int(warp), active[position]
             phase = self.phases[self._clusters.of(int(machine.cta_slot[warp]))]
-            if (self._arrivals[warp, lanes] <= phase).all():
+            if all_set(self._arrivals[warp, lanes] <= phase):
                 machine.events.cluster_leaves(warp, lanes)
 
     def passing(self, group: Group, statement: Statement) -> NDArray[np.bool_]:
@@ -246,7 +247,7 @@ class ClusterBarriers:
         for position, warp in enumerate(group.indices):
             warp, lanes = int(warp), active[position]
             phase = self.phases[self._clusters.of(int(machine.cta_slot[warp]))]
-            if (self._waits[warp] >= self._arrivals[warp])[lanes].any():
+            if any_set((self._waits[warp] >= self._arrivals[warp])[lanes]):
                 wait = machine.findings.access("waiter", statement, warp)
                 machine.findings.report(
                     barriers.CLUSTER_BARRIER_ORDER,
@@ -260,7 +261,7 @@ class ClusterBarriers:
             done = self._arrivals[warp] <= phase
             passing[position] = done
             self._waits[warp, lanes & done] = self._arrivals[warp, lanes & done]
-            if (lanes & done).any():
+            if any_set(lanes & done):
                 last = int(self._arrivals[warp, lanes & done].max()) - 1
                 machine.events.cluster_waits(warp, lanes & done, last, statement)
         return passing

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry import clusters, memory, races, tcgen05
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
@@ -149,14 +150,14 @@ class Clusters:
         offsets = addresses & OFFSET_MASK
         if space != "shared::cluster":
             remote = (ranks != 0) & (ranks != own % self.size)
-            if remote.any():
+            if any_set(remote):
                 self._not_own(int(addresses[tuple(np.argwhere(remote)[0])]))
             return own, offsets
-        if ((ranks < 0) | (ranks >= self.size)).any():
+        if any_set((ranks < 0) | (ranks >= self.size)):
             bad = (ranks < 0) | (ranks >= self.size)
             self.peer(0, int(ranks[tuple(np.argwhere(bad)[0])]))
         slots = own - own % self.size + ranks
-        if self.ended.any() and self.ended[slots].any():
+        if any_set(self.ended) and any_set(self.ended[slots]):
             reached = self.ended[slots] if mask is None else self.ended[slots] & mask
             for slot in slots[reached]:
                 self.peer(int(slot), int(slot) % self.size)

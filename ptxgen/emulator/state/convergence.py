@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
+
 _LANES = np.arange(32, dtype=np.uint32)
 
 Arrays = list[NDArray[Any]]
@@ -68,12 +70,12 @@ class Convergence:
         for mask in np.unique(masks[fresh]).tolist():
             self._come(warp, signature, fresh & (masks == mask), present, mask, operands, compute)
         done = self._results.get((warp, signature))
-        if done is None or not (done[0] & here).any():
+        if done is None or not any_set(done[0] & here):
             return np.zeros(32, np.bool_), []
         flags, results = done
         going = flags & here
         flags &= ~here
-        if not flags.any():
+        if not any_set(flags):
             del self._results[warp, signature]
         return going, results
 
@@ -92,7 +94,7 @@ class Convergence:
         for old, new in zip(kept, operands, strict=True):
             old[lanes] = new[lanes]
         arrived |= lanes
-        if (flags_of(mask) & present & ~arrived).any():
+        if any_set(flags_of(mask) & present & ~arrived):
             return
         del self._open[key]
         masks = np.full((1, 32), mask, np.uint32)
@@ -108,7 +110,7 @@ class Convergence:
         """Which lanes of a warp these lanes wait for."""
         missing = np.zeros(32, np.bool_)
         for (other, _, mask), (arrived, _) in self._open.items():
-            if other == warp and (arrived & lanes).any():
+            if other == warp and any_set(arrived & lanes):
                 missing |= flags_of(mask) & present & ~arrived
         return missing
 

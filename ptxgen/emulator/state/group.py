@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
+
 if TYPE_CHECKING:
     from ptxgen.emulator.state.machine import Machine
 
@@ -37,13 +39,13 @@ class Group:
     def narrowed(self, keep: NDArray[np.bool_]) -> Group | None:
         """The lanes of this group that `keep` (warps, 32) marks; None if there are none."""
         mask = keep if self.mask is None else keep & self.mask
-        lanes = int(np.count_nonzero(mask))
+        lanes = int(count_nonzero(mask))
         if lanes == mask.size:
             return Group(self.machine, self._indices, None)
         if not lanes:
             return None
         warps = mask.any(axis=1)
-        if np.count_nonzero(warps) == self.size:
+        if count_nonzero(warps) == self.size:
             return Group(self.machine, self._indices, mask)
         mask = mask[warps]
         return Group(self.machine, self._indices[warps], None if lanes == mask.size else mask)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.memory.located import MemoryAccess
 
 #: Bits of a warp's number.
@@ -70,7 +71,7 @@ class RacedLoads:
         for number, value in enumerate(values):
             size = value.dtype.itemsize
             there = raced.replaced(inside + number * size, size, warps) & access.active
-            if there.any():
+            if any_set(there):
                 self.replaced.add(access.statement.line)
                 value[there] = np.full(size, byte, np.uint8).view(value.dtype)[0]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
@@ -99,7 +100,7 @@ class ThreadStack:
         if g.mask is not None:
             outside &= g.mask
         bad = outside | ((offsets & (size - 1)) != 0)
-        if bad.any():
+        if any_set(bad):
             place = tuple(np.argwhere(bad)[0])
             at, end = int(offsets[place]), int(self.pointer[g.warps][place])
             if at % size:

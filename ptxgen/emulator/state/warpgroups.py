@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import wgmma
@@ -122,7 +123,7 @@ class Warpgroups:
         """Make warps ready for the next CTAs."""
         if not self._numbers:
             return
-        self._write_back([kept for kept in self.kept if np.isin(kept.warps, warps).any()])
+        self._write_back([kept for kept in self.kept if any_set(np.isin(kept.warps, warps))])
         for warp in warps.tolist():
             self.groups.pop(warp, None)
             self.issuing.pop(warp, None)
@@ -135,7 +136,7 @@ class Warpgroups:
         """The warpgroups that some warps belong to: all their warps [n, 4], and which of them are among these."""
         warp = indices % self.per_cta
         first = np.unique(indices - warp % WARPS)
-        if (first % self.per_cta + WARPS > self.per_cta).any():
+        if any_set(first % self.per_cta + WARPS > self.per_cta):
             raise MemoryFault(
                 wgmma.INCOMPLETE_WARPGROUP,
                 f"{what} in a CTA of {self.per_cta} warps",
@@ -213,7 +214,7 @@ class Warpgroups:
             self._touched[index, warps], self._dirty[warps] = line, True
             return
         used = self._columns[index, warps] != 0
-        if used.any():
+        if any_set(used):
             self._touched[index, warps] = np.where(used, line, self._touched[index, warps])
             self._dirty[warps] = True
 
@@ -282,7 +283,7 @@ class Warpgroups:
     ) -> None:
         """Check an MMA of these warps before it begins: the fence before it, and which of its registers are in use."""
         problem = None
-        if not self.arrivals[warps].all():
+        if not all_set(self.arrivals[warps]):
             problem = "The first wgmma.mma_async of a warp needs one"
         problem = (
             problem or self._touched_since(warps, accumulator, input) or self._reshaped(warps, accumulator, columns)
@@ -306,11 +307,11 @@ class Warpgroups:
                     self._in_flight(int(warp), "reader" if reads else "writer", what, earlier, statement)
 
     def _touched_since(self, warps: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int]) -> str | None:
-        if not self._dirty[warps].any():
+        if not any_set(self._dirty[warps]):
             return None
         for numbers, what in ((accumulator, "the accumulator"), (input, "A")):
             lines = self._touched[np.array(numbers, np.int64)[:, None], warps]
-            if lines.any():
+            if any_set(lines):
                 return f"Line {int(lines.max())} accesses a register of {what}, and no wgmma.fence follows it"
         return None
 
@@ -318,7 +319,7 @@ class Warpgroups:
         """An accumulator whose registers were part of one of another shape since the fence."""
         key = tuple(accumulator), columns
         number = self._accumulators.setdefault(key, len(self._accumulators) + 1)
-        if (self._latest[warps] == number).all():
+        if all_set(self._latest[warps] == number):
             return None
         index = np.array(accumulator)[:, None]
         before = self._columns[index, warps]
@@ -344,7 +345,7 @@ class Warpgroups:
         for other in self.kept:
             if other.numbers == kept.numbers and np.array_equal(other.warps, kept.warps):
                 found = other
-            elif not other.numbers.isdisjoint(kept.numbers) and np.isin(other.warps, kept.warps).any():
+            elif not other.numbers.isdisjoint(kept.numbers) and any_set(np.isin(other.warps, kept.warps)):
                 stale.append(other)
         self._write_back(stale)
         if found is None:

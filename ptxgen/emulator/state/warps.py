@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.load.program import EXITED, Operation, Program
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import GRIDS_BEFORE
@@ -47,10 +48,10 @@ class Warps:
         self._aligned = np.array([block.aligned for block in program.blocks], np.bool_)
         self._separable = np.array([block.separable for block in program.blocks], np.bool_)
         #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
-        self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
+        self._apart = machine.timeline.schedule == "random" and any_set(self._separable)
         #: Blocks before which warps may be left behind, if the schedule does so.
         self._resumes = np.array([block.resumes for block in program.blocks], np.bool_)
-        self._leaves_behind = machine.timeline.schedule == "random" and bool(self._resumes.any())
+        self._leaves_behind = machine.timeline.schedule == "random" and any_set(self._resumes)
         #: Those that are, and until which step; none else is meanwhile.
         self._behind, self._behind_until = np.zeros(warps, np.bool_), -1
         self._fair_pc = -1
@@ -96,16 +97,16 @@ class Warps:
         current = np.where(waits, EXITED, pc).min(axis=1)
         current = np.where(current == EXITED, pc.min(axis=1), current)
         whole = ((pc == current[:, None]) | (pc == EXITED)).all(axis=1)
-        if whole.any():
+        if any_set(whole):
             self._ahead[warps[whole]] = False
-            self._any_ahead = bool(self._ahead.any())
+            self._any_ahead = any_set(self._ahead)
         return current
 
     def move(self, group: Group, pc: int) -> None:
         """All lanes of a group go to a block."""
         if group.mask is None:
             self.pc[group.warps] = pc
-            if np.count_nonzero(self.uniform[group.warps]) == group.size:
+            if count_nonzero(self.uniform[group.warps]) == group.size:
                 self.current[group.warps] = pc
                 return
         else:
@@ -157,18 +158,18 @@ class Warps:
         self._go_ahead(mask & parked)
         warps = np.flatnonzero(mask.any(axis=1))
         mask = mask[warps]
-        return Group(self._machine, warps, None if mask.all() else mask)
+        return Group(self._machine, warps, None if all_set(mask) else mask)
 
     def _go_ahead(self, lanes: NDArray[np.bool_]) -> None:
         """Lanes, (warps, 32), run ahead of others of their warps."""
-        if lanes.any():
+        if any_set(lanes):
             self._ahead |= lanes
             self._any_ahead = True
 
     def pick(self) -> Group | None:
         """The warps to run next: those with the lowest pc, or now and then those that waited longest."""
         ready = self.ready
-        if not np.count_nonzero(ready):
+        if not count_nonzero(ready):
             return None
         current, timeline = self.current, self._machine.timeline
         if self.one_by_one:
@@ -191,7 +192,7 @@ class Warps:
                 if ready[oldest] and self.steps - self.last_run[oldest] > _PATIENCE:
                     pc = current[oldest]
         warps = np.flatnonzero(ready & (current == pc))
-        if self._leaves_behind and self._resumes[pc] and not self._behind.any():
+        if self._leaves_behind and self._resumes[pc] and not any_set(self._behind):
             warps = self._some_warps(warps)
             if not len(warps):
                 return self.pick()
@@ -201,7 +202,7 @@ class Warps:
 
     def group(self, warps: NDArray[np.int64], pc: int) -> Group:
         """The lanes of these warps that stand at a pc and are not held."""
-        if np.count_nonzero(self.uniform[warps]) == len(warps):
+        if count_nonzero(self.uniform[warps]) == len(warps):
             return Group(self._machine, warps, None)
         return Group(self._machine, warps, (self.pc[warps] == pc) & ~self.held[warps])
 
@@ -211,7 +212,7 @@ class Warps:
 
     def loop_polls(self, first: int, last: int) -> None:
         """These blocks, which are neighbors in execution order, are a loop that polls."""
-        if last < len(self._polls) and not self._polls[first : last + 1].all():
+        if last < len(self._polls) and not all_set(self._polls[first : last + 1]):
             self._polls[first : last + 1] = True
             polled = (each for block in self._blocks[first : last + 1] for each in block.operations)
             self._machine.strong_loads.polled.update(each.statement.line for each in polled)
@@ -219,10 +220,10 @@ class Warps:
     def _starving(self, ready: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Of the ready warps those that do not poll; else some of those that come to poll, or of all that do."""
         polls = self.polling | self.polls_at(self.current)
-        if (others := ready & ~polls).any():
+        if any_set(others := ready & ~polls):
             return others
         fresh = ready & ~self.polling
-        found = np.flatnonzero(fresh if fresh.any() else ready)
+        found = np.flatnonzero(fresh if any_set(fresh) else ready)
         random = self._machine.timeline.random
         some = np.zeros_like(ready)
         some[[warp for warp in found if random.getrandbits(1)] or found] = True
@@ -231,7 +232,7 @@ class Warps:
     def _not_behind(self, ready: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Of the ready warps those that are not left behind; all of them once none is, or it has been long enough."""
         others = ready & ~self._behind
-        if self.steps < self._behind_until and others.any():
+        if self.steps < self._behind_until and any_set(others):
             return others
         self._behind[:] = False
         return ready
@@ -257,8 +258,8 @@ class Warps:
         bits = self._machine.timeline.random.getrandbits(32)
         chosen = mask & (bits >> np.arange(32) & 1).astype(np.bool_)
         some = chosen.any(axis=1)
-        if not some.any():
-            return Group(self._machine, warps, None if mask.all() else mask)
+        if not any_set(some):
+            return Group(self._machine, warps, None if all_set(mask) else mask)
         return Group(self._machine, warps[some], chosen[some])
 
     def _some_ahead(self) -> Group | None:

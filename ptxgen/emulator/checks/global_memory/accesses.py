@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.changes import changing_lanes
 from ptxgen.emulator.checks.findings import Findings
@@ -108,8 +109,8 @@ class GlobalAccesses(Observer):
     ) -> None:
         """Copies that read all of their source do so as loads would; of others nothing is kept."""
         whole = access.active & (read == access.size)
-        if whole.any():
-            offsets, lanes = np.where(whole, sources, 0), None if whole.all() else whole
+        if any_set(whole):
+            offsets, lanes = np.where(whole, sources, 0), None if all_set(whole) else whole
             self.access(access.warps, offsets, lanes, access.size, access.statement, what="cp.async")
 
     def tensormap_changes(self, warp: int, address: int, statement: Statement) -> None:
@@ -149,7 +150,7 @@ class GlobalAccesses(Observer):
         again = None
         if events.writer.used:
             before = events.writer.at(offsets, size)
-            if np.count_nonzero(before):
+            if count_nonzero(before):
                 self._compare(before >> SHIFT, offsets, warps, racing, statement, what)
                 if same is not None:
                     self._against_equal_stores(before, offsets, warps, mask, same, statement)
@@ -200,7 +201,7 @@ class GlobalAccesses(Observer):
             grids.access(warps, offsets, mask, size, statement, what, strong=True)
         active = offsets.ravel() if mask is None else offsets[mask]
         kinds = (events.writer, events.reader, events.earlier) if writes else (events.writer,)
-        found = [places for places in kinds if places.used and np.count_nonzero(places.at(active, size))]
+        found = [places for places in kinds if places.used and count_nonzero(places.at(active, size))]
         for places in found:
             overlapping = places.at(offsets, size) >> SHIFT
             if places is not events.writer:
@@ -252,7 +253,7 @@ class GlobalAccesses(Observer):
         reader, earlier = self._events.reader, self._events.earlier
         before = reader.at(offsets, size) if reader.used else None
         ascending = reader.keep_first(offsets, mask, size, entries)
-        if before is not None and np.count_nonzero(before):
+        if before is not None and count_nonzero(before):
             unordered = self._unordered(before >> SHIFT, warps, mask)
             if unordered is not None:
                 earlier.keep_some(offsets, size, before, unordered)
@@ -261,7 +262,7 @@ class GlobalAccesses(Observer):
             lost = (after ^ entries) >> SHIFT != 0  # several warps load the same at once
             if mask is not None:
                 lost &= mask
-            if np.count_nonzero(lost):
+            if count_nonzero(lost):
                 earlier.keep(offsets[lost], size, entries[lost])
 
     def _keep_store(
@@ -283,9 +284,7 @@ class GlobalAccesses(Observer):
             overlapping = after != entries[..., None]
             if mask is not None:
                 overlapping &= mask[..., None]
-            if len(warps) > 1 and np.count_nonzero(
-                overlapping
-            ):  # lanes of several warps store to the same bytes at once
+            if len(warps) > 1 and count_nonzero(overlapping):  # lanes of several warps store to the same bytes at once
                 others = np.where(overlapping, after, 0)
                 racing = ~same if mask is None else mask & ~same
                 self._compare(others >> SHIFT, offsets, warps, racing, statement, "store")
@@ -296,7 +295,7 @@ class GlobalAccesses(Observer):
             self._forget_lanes(offsets, size, entries, again)
 
     def _forget_lanes(self, offsets: NDArray[np.int64], size: int, entries: Entries, chosen: NDArray[np.bool_]) -> None:
-        if np.count_nonzero(chosen):
+        if count_nonzero(chosen):
             nobody = np.broadcast_to(entries[..., None] | NOBODY, chosen.shape)
             self._events.writer.keep_some(offsets, size, nobody, chosen)
 
@@ -343,7 +342,7 @@ class GlobalAccesses(Observer):
             return None
         pairs = mine[chosen] << 32 | found[chosen]
         begins = starts(pairs)  # most lanes of a warp have the same
-        if np.count_nonzero(begins) > _FEW:
+        if count_nonzero(begins) > _FEW:
             pairs, place = np.unique(pairs, return_inverse=True)
         else:
             pairs, place = pairs[begins], begins.cumsum() - 1
@@ -352,7 +351,7 @@ class GlobalAccesses(Observer):
             (pairs >> 32).tolist(), self._events.actor[event].tolist(), self._events.clock[event].tolist(), strict=True
         )
         unordered = np.array([not self._happens_before.has_observed_actor(*interval) for interval in intervals])
-        if not unordered.any():
+        if not any_set(unordered):
             return None
         suspect[:] = False
         suspect.reshape(-1)[at[chosen][unordered[place]]] = True
@@ -391,7 +390,7 @@ class GlobalAccesses(Observer):
 
         Once for each instruction.
         """
-        if statement.line in self._equal or not (np.count_nonzero(same) and np.count_nonzero(entries)):
+        if statement.line in self._equal or not (count_nonzero(same) and count_nonzero(entries)):
             return
         events, changing = entries >> SHIFT, ~same if mask is None else mask & ~same
         unordered = self._unordered(events, warps, same if mask is None else same & mask)
@@ -469,14 +468,14 @@ class GlobalAccesses(Observer):
     ) -> None:
         """Strong stores unordered with the warps, which have not observed them at that word either."""
         entries = self._events.strong.at(offsets, size)
-        if not np.count_nonzero(entries):
+        if not count_nonzero(entries):
             return
         events = entries >> SHIFT
         unordered = self._unordered(events, warps, racing)
         if unordered is None:
             return
         observed = self._observed[np.minimum(offsets // WORD, len(self._observed) - 1)] if len(self._observed) else None
-        if observed is not None and (unordered & observed[..., None]).any():
+        if observed is not None and any_set(unordered & observed[..., None]):
             for position, warp in enumerate(warps.tolist()):
                 for event in np.unique(events[position][unordered[position] & observed[position][:, None]]).tolist():
                     if self._happens_before.unfenced_side(
@@ -499,7 +498,7 @@ class GlobalAccesses(Observer):
         Flags of strong accesses alone count as order here, whether they release and acquire or not.
         """
         events = self._events.strong_reader.at(offsets, size) >> SHIFT
-        if not np.count_nonzero(events):
+        if not count_nonzero(events):
             return
         events[self._of_same_cta(events, warps)] = 0
         unordered = self._unordered(events, warps, racing)
@@ -527,7 +526,7 @@ class GlobalAccesses(Observer):
         overlapping = (lane != _LANES[:, None]) & (lane != NOBODY) & (entries != 0)
         if mask is not None:
             overlapping &= mask[..., None]
-        if not np.count_nonzero(overlapping):
+        if not count_nonzero(overlapping):
             return None
         lanes, intervals = self._lanes, self._events.lanes[entries >> SHIFT]
         unordered = intervals == lanes.interval[warps][:, None, None]
@@ -538,7 +537,7 @@ class GlobalAccesses(Observer):
                 )
         overlapping &= unordered
         found = overlapping if racing is None else overlapping & racing[..., None]
-        if np.count_nonzero(found):
+        if count_nonzero(found):
             position, own, place = np.unravel_index(int(found.argmax()), found.shape)
             entry = int(entries[position, own, place])
             found_at, lanes = HEAP_BASE + int(offsets[position, own]), 1 << int(own)
@@ -569,7 +568,7 @@ class GlobalAccesses(Observer):
         suspect = events != 0
         if racing is not None:
             suspect &= racing[..., None]
-        if not suspect.any():
+        if not any_set(suspect):
             return
         operations, observed = self._happens_before.operations, self._happens_before.observed
         found = np.broadcast_to(warps[:, None, None], events.shape)[suspect] << 32 | events[suspect]

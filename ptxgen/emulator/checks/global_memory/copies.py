@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.equal_copies import OverlappingCopies
@@ -81,7 +82,7 @@ class GlobalCopies(Observer):
             if self._require_observed(operation, warp, int(event), granules):
                 self._require_proxy_fence(operation, warp, int(event), granules)
         found = events.copy_writer[granules]
-        for event in distinct_events(found) if found.any() else ():
+        for event in distinct_events(found) if any_set(found) else ():
             self._require_observed(operation, warp, int(event), granules)
         events.copy_reader[granules] = events.of_copy(warp, 0, operation.statement, operation.what, operation.number)
 
@@ -143,7 +144,7 @@ class GlobalCopies(Observer):
     ) -> None:
         """The copies that have written there must happen before; reductions do not conflict with each other."""
         found = self._events.copy_writer[granules]
-        for event in distinct_events(found).tolist() if found.any() else ():
+        for event in distinct_events(found).tolist() if any_set(found) else ():
             adds = self._events.adds(event)
             if (reduces and adds) or self._has_observed(warp, event):
                 continue

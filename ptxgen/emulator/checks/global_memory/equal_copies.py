@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import all_set
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE
 from ptxgen.emulator.memory import GlobalMemory
 
@@ -59,7 +60,7 @@ class OverlappingCopies:
                 pair.under_way.discard(number)
             else:
                 self._pairs.remove(pair)
-                pair.report(bool((pair.before == now).all()))
+                pair.report(all_set(pair.before == now))
 
     def end(self) -> None:
         """The launch ends: copies still in flight count as different."""

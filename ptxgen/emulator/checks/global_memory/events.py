@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
@@ -170,7 +171,7 @@ class GlobalEvents:
     def has_executed(self, actor: int, kind: int) -> bool:
         """Whether a warp (`HappensBefore.actors`) has executed the instruction of a kind of events."""
         span = slice(1, self._used)
-        return bool(((self.kind[span] == kind) & (self.actor[span] == actor)).any())
+        return any_set((self.kind[span] == kind) & (self.actor[span] == actor))
 
     def adds(self, event: int) -> bool:
         """Whether an event is a copy's reduction, which races neither with others nor with strong accesses."""
@@ -184,7 +185,7 @@ class GlobalEvents:
                 return HEAP_BASE + granule * GRANULE
         for copies in (self.copy_writer, self.copy_reader):
             hit = copies[granules] == event
-            if hit.any():
+            if any_set(hit):
                 return HEAP_BASE + int(granules[hit.argmax()]) * GRANULE
         return None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents, does, role_of
@@ -92,13 +93,13 @@ class GridRaces(Observer):
             free = offsets // GRANULE < len(other.copy_writer)
             if racing is not None:
                 free &= racing
-            if not free.any():
+            if not any_set(free):
                 continue
             places, writes = np.where(free, offsets, 0), what not in READS
             found = [table.at(places, size) >> SHIFT for table in _of_threads(other, writes=writes, strong=strong)]
             found += [table[places // GRANULE][..., None] for table in _of_copies(other, writes=writes)]
             for events in found:
-                if (hit := (events != 0) & free[..., None]).any():
+                if any_set(hit := (events != 0) & free[..., None]):
                     for position in np.flatnonzero(hit.any(axis=(1, 2))).tolist():
                         conflicting = distinct_events(events[position][hit[position]])
                         lane, _ = np.argwhere(hit[position])[0]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Severity
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.shadow import NOBODY, SHIFT, Entries
@@ -74,7 +75,7 @@ class LaneOrder(OrderListener):
         candidates = entries != 0
         if racing is not None:
             candidates &= racing[..., None]
-        if candidates.any():
+        if any_set(candidates):
             self._unreleased(events, entries, candidates, offsets, warps, statement, what)
             self._unacquired(events, entries, candidates, offsets, warps, statement, what)
 
@@ -93,7 +94,7 @@ class LaneOrder(OrderListener):
         numbers = events.lanes[entries >> SHIFT]
         for number, part in self._releases.among(numbers[candidates]):
             there = candidates & (numbers == number) & (entries & NOBODY != NOBODY)
-            if not there.any():
+            if not any_set(there):
                 continue
             actor = int(events.actor[entries[there][0] >> SHIFT])
             for position, warp in enumerate(warps.tolist()):
@@ -106,7 +107,7 @@ class LaneOrder(OrderListener):
                     continue
                 done, lanes = part.until(observed), (entries[position] & NOBODY).astype(np.int64)
                 mine = there[position] & (done >> lanes & 1 == 0)
-                if mine.any():
+                if any_set(mine):
                     rule = "After the store only other lanes of that warp release it"
                     fix = "bar.warp.sync between the store and the release"
                     self._report(events, entries[position], mine, offsets[position], warp, statement, what, rule, fix)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.engines.work import AsyncWork
@@ -63,7 +64,7 @@ class ReadOnlyLoads(Observer):
         lanes = np.flatnonzero(access.active)
         offsets = places.offsets.reshape(-1)[lanes]
         writers = self._writer[offsets[:, None] + np.arange(size)].max(axis=1, initial=0)
-        if not writers.any():
+        if not any_set(writers):
             return
         first = int((writers != 0).argmax())
         warp, lane = divmod(int(lanes[first]), 32)

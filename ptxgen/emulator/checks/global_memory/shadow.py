@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.native.library import chosen, pointer_to
 
 Entries = NDArray[np.int32]
@@ -66,7 +67,7 @@ class ShadowMemory:
         if self._bytes is None:
             return found
         single = self._bytes[offsets[..., None] + np.arange(size)]
-        if not np.count_nonzero(single):
+        if not count_nonzero(single):
             return found
         each = np.broadcast_to(found, (*offsets.shape, max(size // HALF, 1)))
         return np.concatenate([each, single], axis=-1)
@@ -78,7 +79,7 @@ class ShadowMemory:
             words = words + np.arange(size // WORD)
         pairs = self._halves.view(np.int64)[words]
         first = pairs[..., :1].astype(np.int32)
-        return pairs.view(np.int32) if np.count_nonzero(pairs != first * _BOTH) else first
+        return pairs.view(np.int32) if count_nonzero(pairs != first * _BOTH) else first
 
     def keep_first(
         self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, size: int, entries: Entries
@@ -101,7 +102,7 @@ class ShadowMemory:
             )
         at, given = (offsets.ravel(), entries.ravel()) if mask is None else (offsets[mask], entries[mask])
         self.keep(at[::-1], size, given[::-1])
-        return not np.count_nonzero(at[1:] <= at[:-1])
+        return not count_nonzero(at[1:] <= at[:-1])
 
     def keep(self, offsets: NDArray[np.int64], size: int, entries: Entries) -> None:
         """Put entries, one for each access of `size` bytes, instead of those that were there: the last one stays."""
@@ -138,7 +139,7 @@ class ShadowMemory:
             places = offsets[..., None] // HALF + np.arange(halves)
             some = chosen[..., :halves]
             self._halves[places[some]] = entries[..., :halves][some]
-        if entries.shape[-1] > halves and (some := chosen[..., halves:]).any():
+        if entries.shape[-1] > halves and any_set(some := chosen[..., halves:]):
             if self._bytes is None:
                 self._bytes = np.zeros(len(self._halves) * HALF, np.int32)
             self._bytes[(offsets[..., None] + np.arange(size))[some]] = entries[..., halves:][some]
@@ -157,7 +158,7 @@ class ShadowMemory:
         if not self.used:
             return np.zeros(0, np.int32)
         words = self._halves.view(np.int64).reshape(-1, GRANULE // WORD)[granules]
-        found = words.view(np.int32).ravel() if words.any() else np.zeros(0, np.int32)
+        found = words.view(np.int32).ravel() if any_set(words) else np.zeros(0, np.int32)
         if self._bytes is not None:
             found = np.concatenate([found, self._bytes.reshape(-1, GRANULE)[granules].ravel()])
         return distinct_events(found >> SHIFT)
@@ -170,7 +171,7 @@ class ShadowMemory:
         hit = (words.view(np.int32).reshape(len(granules), -1) >> SHIFT == event).any(axis=1)
         if self._bytes is not None:
             hit |= (self._bytes.reshape(-1, GRANULE)[granules] >> SHIFT == event).any(axis=1)
-        return int(granules[hit.argmax()]) if hit.any() else None
+        return int(granules[hit.argmax()]) if any_set(hit) else None
 
     def forget_granules(self, granules: NDArray[np.int64]) -> None:
         """Drop what is kept of whole granules."""

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -75,7 +75,7 @@ class TensormapUses(Observer):
         """The copies that some of these lanes of a warp have issued."""
         for uses in self._uses.values():
             for use in uses:
-                if use.work.warp == warp and np.count_nonzero(use.work.lanes & lanes):
+                if use.work.warp == warp and count_nonzero(use.work.lanes & lanes):
                     yield use
 
     def tensormap_changes(self, warp: int, address: int, statement: Instruction) -> None:

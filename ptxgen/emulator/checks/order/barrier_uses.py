@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -54,7 +55,7 @@ class BarrierUses(Observer):
         self, slots: NDArray[np.int64], name: int, statement: Instruction, *, threads: int | None
     ) -> None:
         rows = -1, 32 * self._happens_before.warps
-        exited = (self._live.reshape(rows)[slots] != self._present.reshape(rows)[slots]).any()
+        exited = any_set(self._live.reshape(rows)[slots] != self._present.reshape(rows)[slots])
         whole = bool(exited) and threads is None and _is_aligned(statement)
         for slot in slots.tolist() if self._before or whole else ():
             first = slot * self._happens_before.warps
@@ -96,7 +97,7 @@ class BarrierUses(Observer):
         per_cta = self._happens_before.warps
         warps = slice(slot * per_cta, (slot + 1) * per_cta)
         live, present = self._live[warps], self._present[warps]
-        gone = int(np.count_nonzero(live)) - int(np.count_nonzero(present))
+        gone = int(count_nonzero(live)) - int(count_nonzero(present))
         if gone:
             waiter = self._findings.access("waiter", statement, warp)
             self._findings.report(
@@ -114,7 +115,7 @@ class BarrierUses(Observer):
         others = np.fromiter(before.clocks, np.int64, len(before.clocks))
         clocks = np.fromiter(before.clocks.values(), np.int64, len(before.clocks))
         late = (self._happens_before.clocks[warp, others % members] < clocks) & (others != warp)
-        if not late.any():
+        if not any_set(late):
             return
         other = int(others[late.argmax()])
         arriver = self._findings.access("arriver", statement, warp)

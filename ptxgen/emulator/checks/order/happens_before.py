@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
+from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Narrow, Scopes
@@ -372,7 +373,7 @@ class HappensBefore(Observer):
         if len(given.operations) > _MANY:
             given.operations.intersection_update(self.operations.keys() | self._inits)
         observed = self.observed[warp]
-        if lanes is not None and np.count_nonzero(lanes) < len(lanes):
+        if lanes is not None and count_nonzero(lanes) < len(lanes):
             self._acquire_partly(warp, lanes)
         elif warp in self._partly:
             self._partly[warp][0].join(given)
@@ -393,7 +394,7 @@ class HappensBefore(Observer):
             self._partly[warp] = self.observed[warp].copy(), lanes.copy()
         else:
             np.logical_or(before[1], lanes, out=before[1])
-            if np.count_nonzero(before[1]) == len(lanes):
+            if count_nonzero(before[1]) == len(lanes):
                 del self._partly[warp]
 
     def lanes_catch_up(self, warp: int, lanes: NDArray[np.bool_]) -> None:
@@ -406,13 +407,13 @@ class HappensBefore(Observer):
         partly = self._partly.get(warp)
         if partly is not None:
             np.logical_or(partly[1], lanes, out=partly[1])
-            if np.count_nonzero(partly[1]) == len(lanes):
+            if count_nonzero(partly[1]) == len(lanes):
                 del self._partly[warp]
 
     def acquire_operations(self, warp: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
         """Lanes, (32), observe that these operations are complete; None stands for all lanes of the warp."""
         fresh = set(numbers) - self.observed[warp].operations
-        if fresh and lanes is not None and not lanes.all():
+        if fresh and lanes is not None and not all_set(lanes):
             self._acquire_partly(warp, lanes)
         elif warp in self._partly:
             self._partly[warp][0].operations.update(numbers)
@@ -421,7 +422,7 @@ class HappensBefore(Observer):
     def lanes_exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_]) -> None:
         for position, warp in enumerate(warps.tolist()) if self._partly else ():
             partly = self._partly.get(warp)
-            if partly is not None and (partly[1] & lanes[position]).any():
+            if partly is not None and any_set(partly[1] & lanes[position]):
                 self._handed[warp] = self._handed.get(warp, partly[1]) | lanes[position]
 
     def lag(self, warp: int, lanes: NDArray[np.bool_] | None = None) -> Lag:
@@ -430,10 +431,10 @@ class HappensBefore(Observer):
         if partly is None:
             return "alone"
         behind = ~partly[1] if lanes is None else lanes
-        if handed is not None and not (behind & ~handed).any():
+        if handed is not None and not any_set(behind & ~handed):
             return "handed over"
         acquiring = self._acquiring.get(warp)
-        return "alone" if acquiring is None or (behind & ~acquiring).any() else "one by one"
+        return "alone" if acquiring is None or any_set(behind & ~acquiring) else "one by one"
 
     def lagging(self, warp: int) -> tuple[VectorClock, NDArray[np.bool_]] | None:
         """The vector clock of lanes of a warp that have not acquired what others of it have, and these lanes: (32)."""
@@ -482,9 +483,9 @@ class HappensBefore(Observer):
         partly = self._partly.get(warp)
         if partly is not None:
             for group in map(flags_of, groups):
-                if (partly[1] & group).any():
+                if any_set(partly[1] & group):
                     np.logical_or(partly[1], group, out=partly[1])
-            if partly[1].all():
+            if all_set(partly[1]):
                 del self._partly[warp]
 
     def barrier(self, warps: list[int], given: VectorClock | None = None) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import all_set
 from ptxgen.emulator.load.flow import innermost_loop
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.state.group import Group
@@ -79,7 +80,7 @@ class PollLoops(Observer):
         saved: dict[int, NDArray[np.generic]] = {}
         if held.ndim != 2 or held.dtype.itemsize < len(value):
             return False
-        group = Group(self._machine, np.array([warp]), None if lanes.all() else lanes[None])
+        group = Group(self._machine, np.array([warp]), None if all_set(lanes) else lanes[None])
         try:
             self._save(loop.register, warp, saved)
             held[warp, lanes] = _extended(value, held.dtype, poll.opcode)

@@ -17,6 +17,8 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
+
 _CLOCK_BITS = 32
 _CLOCK = (1 << _CLOCK_BITS) - 1
 _MOMENTS = count(1)
@@ -155,5 +157,5 @@ class RemoteClocks:
         """Whether this has all of another; where clusters have ended it may say no although it does."""
         return other is self or (
             (other._released is None or other._released is self._released)
-            and not np.count_nonzero(other._latest > self._latest)
+            and not count_nonzero(other._latest > self._latest)
         )

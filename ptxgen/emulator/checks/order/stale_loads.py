@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import StaleValue
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks.order.contributions import Contributions
 from ptxgen.emulator.checks.order.strong_history import Word, granule_of, slot_of
 from ptxgen.emulator.checks.order.strong_words import StrongWords
@@ -318,7 +319,7 @@ class StaleLoads(StrongLoads):
             if few is not None:
                 return few, lanes
         lanes = lanes & self._behind(change, warp, lanes)
-        if not lanes.any():
+        if not any_set(lanes):
             return None
         judged = not torn and (first or self._timeline.schedule == "random")
         enough = judged and self._is_enough(change, warp, lanes, statement)
@@ -337,7 +338,7 @@ class StaleLoads(StrongLoads):
         if ordered or (may and not enough and timeline.random.getrandbits(1)):
             return None
         self._returned[statement.line, change.line] += not _same(change.old, change.new)
-        if not torn and (lanes == alike).all():
+        if not torn and all_set(lanes == alike):
             self.taken[warp, word] = change.published
         if enough:
             self._loops.passed(own, statement.line, change.writers, change.line)

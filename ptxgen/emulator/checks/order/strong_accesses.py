@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings, line_list
 from ptxgen.emulator.checks.messages.kernel_text import KernelText
@@ -483,7 +484,7 @@ class StrongAccesses(Observer):
         """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
         if not self._narrow:
             others = CTA if self._happens_before.size == 1 else CLUSTER
-            self._narrow = made.level < others or (made.level < GPU and bool((slots_of(made.words) < 0).any()))
+            self._narrow = made.level < others or (made.level < GPU and any_set(slots_of(made.words) < 0))
             if not self._narrow:
                 return
         for entry in self._happens_before.strong.since(self._touched_up_to):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks.order.strong_history import Word, in_shared_memory
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import starts
@@ -78,4 +79,4 @@ class StrongWords(NamedTuple):
     @property
     def one_lane_each(self) -> bool:
         """Whether one lane of each warp has a word, as where threads lock."""
-        return not np.count_nonzero(self.positions[1:] <= self.positions[:-1])
+        return not count_nonzero(self.positions[1:] <= self.positions[:-1])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.syntax import Statement
@@ -206,7 +207,7 @@ class VectorClock:
 
     def has(self, other: VectorClock) -> bool:
         """Whether this has all clocks of another; of clusters that have ended it may say no although it does."""
-        if other.epoch is self.epoch and np.count_nonzero(other.clocks > self.clocks):
+        if other.epoch is self.epoch and count_nonzero(other.clocks > self.clocks):
             return False
         theirs = other.remote if other.epoch is self.epoch else other.outside()
         return theirs is None or (self.remote is not None and self.remote.has(theirs))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import descriptors, mbarriers, uninitialized
@@ -225,8 +226,8 @@ class SharedAccesses(Observer):
         table = self.stores.table(slot)
         for warp in warps[1:]:
             observed = self._happens_before.observed[warp]
-            stores = table is not None and bool((table.latest > table.of(observed.clocks)).any())
-            stores |= bool((self.strong_stores.latest[slot] > observed.clocks).any())
+            stores = table is not None and any_set(table.latest > table.of(observed.clocks))
+            stores |= any_set(self.strong_stores.latest[slot] > observed.clocks)
             if stores or not writers <= observed.operations:
                 self._against_writers(operation, warp, slot, granules, ALL_BYTES, "reads")
 
@@ -253,7 +254,7 @@ class SharedAccesses(Observer):
         if self.stores.apart(slots) or self.loads.apart(slots):
             return False
         written = self.written.reshape(-1)
-        fresh = np.count_nonzero(masks & ~written[place])
+        fresh = count_nonzero(masks & ~written[place])
         if (fresh or self._races.only_copies) and not writes:
             return False
         if self._asynchronous:
@@ -261,7 +262,7 @@ class SharedAccesses(Observer):
                 if not self._over(table.reshape(-1)[place], warps, at):
                     return False
         if writes:
-            if self._has_barriers and np.count_nonzero(self.barriers.reshape(-1)[place] & masks):
+            if self._has_barriers and count_nonzero(self.barriers.reshape(-1)[place] & masks):
                 return False
             if len(warps) > 1 and _overlap(place, masks):
                 return False
@@ -299,9 +300,9 @@ class SharedAccesses(Observer):
         order, slots, warps = self._happens_before, group.slots, touched.warps
         at, granules, masks = touched.at, touched.granules, touched.bytes
         slot = slots[at]
-        if self._races.copy_lines and np.count_nonzero(self.stores.latest[slots, group.members] == PENDING):
+        if self._races.copy_lines and count_nonzero(self.stores.latest[slots, group.members] == PENDING):
             mine = slot, group.warp_ids[at], granules
-            if np.count_nonzero((self.stores.clock[mine] == PENDING) & ((self.stores.mask[mine] & masks) != 0)):
+            if count_nonzero((self.stores.clock[mine] == PENDING) & ((self.stores.mask[mine] & masks) != 0)):
                 return False
         own = slice(None) if order.size == 1 else group.own
         observed = order.clocks[warps] if order.size == 1 else order.clocks[warps[:, None], own]
@@ -309,12 +310,12 @@ class SharedAccesses(Observer):
             if bits is None:
                 continue
             latest = kind.latest[slots] if order.size == 1 else kind.latest[slots[:, None], own]
-            if np.count_nonzero((latest > observed) & group.others):
+            if count_nonzero((latest > observed) & group.others):
                 hit = (kind.clock[slot, :, granules] > observed[at]) & (
                     (kind.mask[slot, :, granules] & bits[:, None]) != 0
                 )
                 hit[np.arange(len(at)), group.warp_ids[at]] = False
-                if np.count_nonzero(hit):
+                if count_nonzero(hit):
                     return False
         return True
 
@@ -333,7 +334,7 @@ class SharedAccesses(Observer):
 
     def _over(self, numbers: NDArray[np.int64], warps: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
         """Whether the warps have observed the completion of these operations (0: none)."""
-        if not np.count_nonzero(numbers):
+        if not count_nonzero(numbers):
             return True
         operations, observed = self._happens_before.operations, self._happens_before.observed
         for asked in distinct(numbers * len(warps) + at).tolist():
@@ -372,11 +373,11 @@ class SharedAccesses(Observer):
         access = AsyncOperation(0, "store", statement, slot)
         self._happens_before.statements[statement.line] = statement
         self._races.against_own_copies(access, warp, granules, masks, "overwrites")
-        if changed is None or changed.any():
+        if changed is None or any_set(changed):
             racing = masks if changed is None else changed
             self._against_writers(access, warp, slot, granules, racing, "overwrites")
             self._against_readers(access, warp, slot, granules, racing)
-        if changed is not None and statement.line not in self._equal and np.count_nonzero(masks & ~changed):
+        if changed is not None and statement.line not in self._equal and count_nonzero(masks & ~changed):
             self._against_equal_stores(access, warp, slot, granules, masks & ~changed)
         self._spare_barriers(access, warp, slot, granules, masks)
         self.stores.add(
@@ -455,7 +456,7 @@ class SharedAccesses(Observer):
         self._happens_before.statements.setdefault(access.statement.line, access.statement)
         self._strong_races(warps, slots, inside, size, changing, access, writes=writes)
         at, granules, masks, _ = by_granule(slots, inside, size, changing)
-        if reads and (masks & ~self.written[at, granules]).any():
+        if reads and any_set(masks & ~self.written[at, granules]):
             for pair in distinct(warps * len(self.written) + slots).tolist():
                 warp, slot = divmod(pair, len(self.written))
                 touched = granules_of(inside[(warps == warp) & (slots == slot)], size)
@@ -488,7 +489,7 @@ class SharedAccesses(Observer):
         """Strong accesses race with weak ones alone (8.7), among them those of copies and MMAs."""
         members, memories, place = self._happens_before.members, len(self.written), (slots, inside // GRANULE)
         copies = (self.async_writer, self.core_reader, self.copy_reader) if writes else (self.async_writer,)
-        numbers = [found for found in (table[place] for table in copies) if found.any()]
+        numbers = [found for found in (table[place] for table in copies) if any_set(found)]
         pairs = distinct(warps * memories + slots)
         actors, owners = pairs // memories, pairs % memories
         late = np.zeros(len(pairs), np.bool_)
@@ -503,9 +504,9 @@ class SharedAccesses(Observer):
         for warp, slot in zip(actors[late].tolist(), owners[late].tolist(), strict=True):
             its, named = (warps == warp) & (slots == slot), replace(access, slot=slot)
             _, granules, touched, masks = by_granule(slots[its], inside[its], size, changing[its])
-            if writes and access.statement.line not in self._equal and np.count_nonzero(touched & ~masks):
+            if writes and access.statement.line not in self._equal and count_nonzero(touched & ~masks):
                 self._against_equal_stores(named, warp, slot, granules, touched & ~masks, weak=True)
-            if not np.count_nonzero(masks):
+            if not count_nonzero(masks):
                 continue
             granules, masks = granules[masks != 0], masks[masks != 0]
             observed = self._happens_before.observed[warp]
@@ -548,7 +549,7 @@ class SharedAccesses(Observer):
         masks: Masks | np.uint16,
     ) -> None:
         hit = self.barriers[slot, granules] & masks
-        if np.count_nonzero(hit):
+        if count_nonzero(hit):
             granule = int(granules[int((hit != 0).argmax())])
             at = granule * GRANULE
             if not int(hit[(hit != 0).argmax()]) & 0xFF:
@@ -565,11 +566,11 @@ class SharedAccesses(Observer):
         self, access: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16
     ) -> None:
         missing = masks & ~self.written[slot, granules]
-        if np.count_nonzero(missing):
+        if count_nonzero(missing):
             first = int(missing.astype(np.bool_).argmax())
             at = int(granules[first]) * GRANULE + first_byte(missing[first])
             # CUB's merges read an element past the last one, and drop it.
-            adjacent = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
+            adjacent = access.what == "load" and count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
             rule = self._waits.hint(warp)
             if adjacent:
                 rule = "It lies right after what is written: harmless if the value is not used"
@@ -642,11 +643,11 @@ class SharedAccesses(Observer):
 
 def _overlap(places: NDArray[np.int64], masks: Masks) -> bool:
     """Whether the same byte of a granule is in two of these masks."""
-    if not np.count_nonzero(places[1:] <= places[:-1]):
+    if not count_nonzero(places[1:] <= places[:-1]):
         return False
     order = places.argsort()
     places, bytes = places[order], masks[order].astype(np.int64)
     (first,) = starts(places).nonzero()
     if len(first) == len(places):
         return False
-    return bool((np.add.reduceat(bytes, first) != np.bitwise_or.reduceat(bytes, first)).any())
+    return any_set(np.add.reduceat(bytes, first) != np.bitwise_or.reduceat(bytes, first))

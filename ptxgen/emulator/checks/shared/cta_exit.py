@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.barriers import ClusterBarrierClocks
@@ -144,7 +145,7 @@ class CtaExit(Observer):
                 continue
             for member in np.flatnonzero(table.latest > observed).tolist():
                 late = (table.clock[member] > observed[member]) & (table.mask[member] != 0)
-                if member // self._happens_before.warps != slot % self._happens_before.size and late.any():
+                if member // self._happens_before.warps != slot % self._happens_before.size and any_set(late):
                     granule = int(np.where(late, table.clock[member], 0).argmax())
                     line = int(table.line[member, granule])
                     self._report_peer(warps.start, member, verb, None, line, granule * GRANULE)

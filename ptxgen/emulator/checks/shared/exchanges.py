@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.observer import Observer
 
 #: Loads of a warp since its last exchange that are kept; with more, none is known to come before it.
@@ -43,7 +44,7 @@ class Exchanges(Observer):
     def follow(self, warp: int, word: int) -> bool:
         """Whether all loads of a word by lanes of a warp come before its last exchange."""
         loaded = self._loaded.get(warp)
-        return loaded is not None and not any((words == word).any() for words in loaded)
+        return loaded is not None and not any(any_set(words == word) for words in loaded)
 
     def forget(self, warps: NDArray[np.int64]) -> None:
         """The lanes of these warps synchronize."""

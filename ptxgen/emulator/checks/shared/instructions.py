@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.checks.changes import changing_lanes
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
@@ -76,7 +77,7 @@ class SharedInstructions(Observer):
         """All at once, if each warp changes one in its own CTA's memory; False where something may be reported."""
         warps = np.array([warp for warp, _, _, _ in maps])
         per_cta = self._happens_before.warps
-        if np.count_nonzero(np.diff(warps) <= 0) or any(warp // per_cta != slot for warp, _, slot, _ in maps):
+        if count_nonzero(np.diff(warps) <= 0) or any(warp // per_cta != slot for warp, _, slot, _ in maps):
             return False
         each = [_granules_of_map(offset) for _, _, _, offset in maps]
         granules, masks = (np.concatenate(parts) for parts in zip(*each, strict=True))
@@ -86,7 +87,7 @@ class SharedInstructions(Observer):
         )
 
     def work_awaited(self, warp: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
-        if lanes.all() and any(work.what.startswith("wgmma") for work in works):
+        if all_set(lanes) and any(work.what.startswith("wgmma") for work in works):
             self._lanes.product_awaited(warp)
 
     def tensormap_publishes(self, warp: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
@@ -105,7 +106,7 @@ class SharedInstructions(Observer):
         apart, behind = slots.shape[1] > 1, order.lagging_lanes(warps)
         if behind is not None:
             behind &= active if changing is None else changing
-        lagging = behind is not None and np.count_nonzero(behind) > 0
+        lagging = behind is not None and count_nonzero(behind) > 0
         if not apart and not lagging and self._together(access, inside, changing):
             return
         everywhere, new = spread(slots, inside.shape), active if changing is None else changing
@@ -114,7 +115,7 @@ class SharedInstructions(Observer):
             partly = order.lagging(warp) if lagging else None
             if partly is not None and behind is not None:
                 mine = behind[position] & (everywhere[position] == slot)
-                if mine.any():
+                if any_set(mine):
                     touched = granules_of(inside[position][mine], size)
                     shared.lagging(warp, *touched, statement, slot, partly[0], writes=changing is not None)
             if changing is None:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
+from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.messages import fixes
@@ -160,12 +161,12 @@ class LaneAccesses(OrderListener):
             return False
         if size < self._word:
             self._divide(size)
-        mask = None if active.all() else np.ascontiguousarray(active)
+        mask = None if all_set(active) else np.ascontiguousarray(active)
         intervals = self.interval[warps]
         words = Words(
             slots[:, 0] * self._words, intervals, np.ascontiguousarray(inside), mask, self._shift, size >> self._shift
         )
-        stored = bool(np.count_nonzero(self._stored[warps] == intervals))
+        stored = bool(count_nonzero(self._stored[warps] == intervals))
         if changing is None:
             together = ".sync" in statement.opcode  # ldmatrix returns when all lanes have loaded
             if not words.load(library, self._tables[0], None if together else self._tables[1], stored=stored):
@@ -177,7 +178,7 @@ class LaneAccesses(OrderListener):
             self._loaded[warps] = intervals
             self._accesses_of(warps, bits_of(active), self._loading, self._loaders)
             return True
-        loaded = bool(np.count_nonzero(self._loaded[warps] == intervals))
+        loaded = bool(count_nonzero(self._loaded[warps] == intervals))
         new = np.ascontiguousarray(changing)
         if not words.store(library, *self._tables, new, stored=stored, loaded=loaded):
             return False
@@ -312,10 +313,10 @@ class LaneAccesses(OrderListener):
         self.exchanges.load(warps, words)
         before = self._reader[words]
         shared = _by_others(before, events)
-        given = np.where(shared, events & -_SEVERAL | _SEVERAL, events) if np.count_nonzero(shared) else events
+        given = np.where(shared, events & -_SEVERAL | _SEVERAL, events) if count_nonzero(shared) else events
         self._reader[words] = given
         other = _by_others(self._reader[words], given)  # lanes of a warp that load the same word at once
-        if np.count_nonzero(other):
+        if count_nonzero(other):
             several = given & -_SEVERAL | _SEVERAL
             self._reader[words[other]] = (
                 several[other] if several.shape == words.shape else np.broadcast_to(several, words.shape)[other]
@@ -333,7 +334,7 @@ class LaneAccesses(OrderListener):
         lanes: NDArray[np.uint32],
     ) -> None:
         before = self._writer[words]
-        if (self._releases.parts or self._returns.parts) and changing.any():
+        if (self._releases.parts or self._returns.parts) and any_set(changing):
             self._unreleased(warps, words[changing], events[changing], True, statement)
         if self._recent(self._stored, warps):
             found = self._conflict(warps, words, events, before, changing)
@@ -344,16 +345,16 @@ class LaneAccesses(OrderListener):
             if found is not None:
                 self._report(found, "writer", "reader", self.loads, statement)
         again = _by_others(before, events)  # the same
-        given = np.where(again, 0, events) if np.count_nonzero(again) else events
+        given = np.where(again, 0, events) if count_nonzero(again) else events
         self._writer[words] = given
         other = self._writer[words] != given
-        if np.count_nonzero(other):  # several lanes store to the same word at once: no lane counts
+        if count_nonzero(other):  # several lanes store to the same word at once: no lane counts
             self._writer[words[other]] = 0
         self._stores_of(warps, lanes)
 
     def _recent(self, accessed: NDArray[np.int64], warps: NDArray[np.int64]) -> bool:
         """Whether lanes of some of these warps may be unordered with accesses by others of the same warp."""
-        return bool(np.count_nonzero(accessed[warps] == self.interval[warps])) or self.narrow.any(warps)
+        return bool(count_nonzero(accessed[warps] == self.interval[warps])) or self.narrow.any(warps)
 
     def _conflict(
         self,
@@ -372,7 +373,7 @@ class LaneAccesses(OrderListener):
                 hit |= mine & self.narrow.unordered(warp, lanes, intervals, others)
         if chosen is not None:
             hit &= chosen[:, None]
-        if not np.count_nonzero(hit):
+        if not count_nonzero(hit):
             return None
         at = np.unravel_index(int(hit.argmax()), hit.shape)
         event = int(np.broadcast_to(events, hit.shape)[at])
@@ -421,7 +422,7 @@ class LaneAccesses(OrderListener):
                 mine = (numbers == number) & lacking
                 if events is not None:
                     mine &= events >> _SHIFT == self.interval[warp]
-                if not mine.any():
+                if not any_set(mine):
                     continue
                 self._report_lone_lane(
                     warp,
@@ -453,7 +454,7 @@ class LaneAccesses(OrderListener):
                 covered = warp == part.warp  # which `asynchronous` reports
             else:
                 covered = own >= part.end
-            if hit.any() and not covered and (warp == part.warp or issuer < part.begin):
+            if any_set(hit) and not covered and (warp == part.warp or issuer < part.begin):
                 self._report_lone_lane(
                     warp,
                     part,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.memory.granules import ALL_BYTES, GRANULE, Masks, distinct, first_byte
 from ptxgen.emulator.native.library import chosen
@@ -70,7 +71,7 @@ class ThreadAccesses:
 
     def apart(self, slots: NDArray[np.int64]) -> bool:
         """Whether some of these slots have a table of their own."""
-        return self._any_apart and bool(self._apart[slots].any())
+        return self._any_apart and any_set(self._apart[slots])
 
     def _reach(self, slot: int, warp: int) -> _Table:
         self._used[slot] = True
@@ -127,11 +128,11 @@ class ThreadAccesses:
         others = table.latest > clocks
         if 0 <= at < len(others):
             others[at] = False
-        if not np.count_nonzero(others):
+        if not count_nonzero(others):
             return
         late = (table.clock[:, granules] > clocks[:, None]) & ((table.mask[:, granules] & masks) != 0)
         late &= others[:, None]
-        if np.count_nonzero(late):
+        if count_nonzero(late):
             yield from self.lines(slot, granules, late, masks)
 
     def conflicts(
@@ -157,7 +158,7 @@ class ThreadAccesses:
         if table is None or not 0 <= at < len(table.latest) or table.latest[at] != PENDING:
             return None
         hit = (table.clock[at, granules] == PENDING) & ((table.mask[at, granules] & masks) != 0)
-        if not hit.any():
+        if not any_set(hit):
             return None
         first = int(hit.argmax())
         granule = int(granules[first])

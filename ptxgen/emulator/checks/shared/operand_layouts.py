@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device.report import Access, Status
+from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import descriptors
@@ -191,7 +192,7 @@ class OperandLayouts(Observer):
 
     def _compare_pattern(self, work: AsyncWork, slot: int, operand: MatrixOperand) -> None:
         """Advise on a tile of threads that begins inside the pattern by which the MMA swizzles."""
-        if (self._shared.async_writer[slot, operand.touched] != 0).any():
+        if any_set(self._shared.async_writer[slot, operand.touched] != 0):
             return
         line, swizzle = operand.pattern_line, operand.swizzle
         start = operand.descriptor.start_address
@@ -246,7 +247,7 @@ class OperandLayouts(Observer):
             self._rows_agree.add((operand, copy.layout))
             return
         places = operand.places[broken[0], broken[1] : broken[1] + 2]
-        if (self._shared.async_writer[slot, places] == copy.work.number).all():
+        if all_set(self._shared.async_writer[slot, places] == copy.work.number):
             self._report_broken(work, slot, operand, copy, broken, earlier)
 
     def _compare_types(self, work: AsyncWork, slot: int, operand: MatrixOperand, copy: _Copy) -> None:
@@ -293,7 +294,7 @@ class OperandLayouts(Observer):
             return
         shared, granules = self._shared, copy.granules
         read = (shared.core_reader[slot, granules] != 0) | (shared.copy_reader[slot, granules] != 0)
-        if read.all() or (shared.async_writer[slot, granules] != copy.work.number).any():
+        if all_set(read) or any_set(shared.async_writer[slot, granules] != copy.work.number):
             return
         loads = shared.loads.table(slot)
         if loads is not None:
@@ -302,7 +303,7 @@ class OperandLayouts(Observer):
         read = read.reshape(-1, chunks)
         inside = (box.used() != 0).reshape(-1, chunks)
         columns = inside.any(axis=0) & ~read.any(axis=0)
-        if columns.any() and copy.moved is not None:
+        if any_set(columns) and copy.moved is not None:
             self._report_columns(slot, copy, copy.moved, int(columns.argmax()), int(columns.sum()))
             return
         gap = _gap(box, read.any(axis=1), inside.any(axis=1))
@@ -311,7 +312,7 @@ class OperandLayouts(Observer):
         for each in (each for reads in copy.reads.values() for each in reads):
             # Blocks that LBO separates may have tails.
             rows = copy.layout.positions(each.operand.places[:, 0]) // chunks
-            if np.count_nonzero((rows[:-1] >= 0) & (rows[:-1] < gap.start) & (rows[1:] >= gap.stop)):
+            if count_nonzero((rows[:-1] >= 0) & (rows[:-1] < gap.start) & (rows[1:] >= gap.stop)):
                 self._report_gap(slot, copy, each, gap)
                 return
 
@@ -448,7 +449,7 @@ def _broken(operand: MatrixOperand, layout: _Layout) -> tuple[int, int] | None:
     here, there = positions[:, :-1], positions[:, 1:]
     wrong = (here >= 0) & (there >= 0) & ((there != here + 1) | (there % layout.chunks == 0))
     wrong[:, operand.segment - 1 :: operand.segment] = False
-    if not np.count_nonzero(wrong):
+    if not count_nonzero(wrong):
         return None
     line, chunk = np.argwhere(wrong)[0].tolist()
     return line, chunk
@@ -465,9 +466,9 @@ def _relation(before: MatrixOperand, operand: MatrixOperand) -> str:
     if not len(common) or not before.one_to_one or not operand.one_to_one:
         return ""
     (rows, k), (rows_before, k_before) = operand.roles(common), before.roles(common)
-    if np.count_nonzero((rows == rows_before) & (k != k_before)):
+    if count_nonzero((rows == rows_before) & (k != k_before)):
         return "k"
-    return "moved" if np.count_nonzero(rows != rows_before) else ""
+    return "moved" if count_nonzero(rows != rows_before) else ""
 
 
 def _gap(box: Box, read: NDArray[np.bool_], inside: NDArray[np.bool_]) -> range | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.registry import races
@@ -127,9 +128,9 @@ def _unfenced(
     if table is None:
         return None
     seen = table.of(visible)
-    if not np.count_nonzero(table.latest > seen):
+    if not count_nonzero(table.latest > seen):
         return None
     late = (table.clock[:, granules] > seen[:, None]) & (table.mask[:, granules] != 0)
     if observed is not None:
         late &= table.clock[:, granules] <= table.of(observed)[:, None]
-    return late if np.count_nonzero(late) else None
+    return late if count_nonzero(late) else None

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
@@ -191,7 +192,7 @@ class SharedRaces:
         observed: VectorClock,
     ) -> None:
         """Asynchronous operations on these granules (numbers; 0: none) whose completion is not in `observed`."""
-        for number in distinct(numbers).tolist() if np.count_nonzero(numbers) else ():
+        for number in distinct(numbers).tolist() if count_nonzero(numbers) else ():
             if number and number not in observed.operations:
                 earlier = self._happens_before.operations.get(number)
                 if earlier is not None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.memory.granules import GRANULE, Masks
 
 #: The clocks of warps of a cluster.
@@ -104,12 +105,12 @@ class StrongStores:
         winner = self._last.warp.reshape(-1)[at]
         for before in (replaced, (clock, warp, lines)):
             kept = (before[0] > 0) & (before[1] != winner)
-            if kept.any():
+            if any_set(kept):
                 self._before.put(at[kept], *(each[kept] for each in before))
 
     def observe(self, slots: NDArray[np.int64], warps: NDArray[np.int64], inside: NDArray[np.int64], size: int) -> None:
         """Lanes see what others have stored, which comes before what they do next (8.9.4): it is forgotten."""
-        if self._used[slots].any():
+        if any_set(self._used[slots]):
             at = self._places(slots, inside, size)
             for stores in (self._last, self._before):
                 stores.clock.reshape(-1)[at[stores.warp.reshape(-1)[at] != warps[:, None]]] = 0
@@ -124,13 +125,13 @@ class StrongStores:
         self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: _Clocks
     ) -> Iterator[tuple[int, int, int, int]]:
         """(other warp, line, interval, offset) of stores to these bytes unordered with `warp`, given its clocks."""
-        if not self._used[slot] or not np.count_nonzero(self.latest[slot] > observed):
+        if not self._used[slot] or not count_nonzero(self.latest[slot] > observed):
             return
         yield from self._late(slot, _bytes(granules, masks), observed, but=warp)
 
     def unfenced(self, slot: int, granules: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int, int]]:
         """(other warp, line, interval, offset) of stores to these granules that come after the `visible` clocks."""
-        if not self._used[slot] or not np.count_nonzero(self.latest[slot] > visible):
+        if not self._used[slot] or not count_nonzero(self.latest[slot] > visible):
             return
         yield from self._late(slot, _bytes(granules, np.uint16(0xFFFF)), visible)
 
@@ -157,19 +158,19 @@ class StrongStores:
         """Whether `unordered` has something for many warps: by access the slot, the warp, a granule and its bytes, and
         which of the `observed` clocks are its.
         """
-        if not self._used[slots].any():
+        if not any_set(self._used[slots]):
             return False
         chosen, byte = np.nonzero(masks[:, None] >> np.arange(GRANULE, dtype=np.uint16) & 1)
         place = (slots[chosen], granules[chosen] * GRANULE + byte)
         for stores in (self._last, self._before):
             clock, warp = stores.clock[place], stores.warp[place]
-            if ((clock > observed[at[chosen], warp]) & (warp != warps[chosen])).any():
+            if any_set((clock > observed[at[chosen], warp]) & (warp != warps[chosen])):
                 return True
         return False
 
     def latest_after(self, slot: int, observed: _Clocks) -> Iterator[tuple[int, int, int]]:
         """(warp, line, offset) of the last stores to a slot's memory that come after these clocks."""
-        if self._used[slot] and (self.latest[slot] > observed).any():
+        if self._used[slot] and any_set(self.latest[slot] > observed):
             for member, line, _, offset in self._late(slot, self._stored(slot), observed):
                 yield member, line, offset
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role, Severity
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
@@ -190,7 +191,7 @@ class TensorAccesses(OrderListener, Observer):
                 *self._missing.of_load(warp, reader, event, load, operation.statement),
             )
             self._against_load(reader, columns, event, report)
-        if self._by_register[slot][..., span].any():
+        if any_set(self._by_register[slot][..., span]):
             self._against_used_loads(operation, warp, slot, bands, columns, reported)
             self._by_register[slot][..., span] = False
         self._used = True
@@ -378,7 +379,7 @@ class TensorAccesses(OrderListener, Observer):
         for reader, load, event in self._unordered_loads(warp, slot, loaded, columns):
             used = self._access("reader", load, reader, slot, columns)
             why, fix = self._missing.of_load(warp, reader, event, load, statement)
-            if load is not None and self._by_register[slot][reader % self._happens_before.warps][..., span].any():
+            if load is not None and any_set(self._by_register[slot][reader % self._happens_before.warps][..., span]):
                 why, fix = _USED_LATE, f"tcgen05.wait::ld after line {load.line}, before the two warps synchronize"
             cause = _caused(statement, None)
             self._against_load(
@@ -590,7 +591,7 @@ class TensorAccesses(OrderListener, Observer):
             unwritten = self.writer[slot, each, span] == 0
             missing |= unwritten.all(axis=0)
             partly |= unwritten.any(axis=0)
-        if (partly & ~missing).any():
+        if any_set(partly & ~missing):
             reader = self._access("reader", statement, warp, slot, columns)
             found = uninitialized.UNINITIALIZED_TENSOR.finding(
                 statement,
@@ -599,7 +600,7 @@ class TensorAccesses(OrderListener, Observer):
                 accesses=(reader,),
             )
             self._findings.suspects.report("tensor", found, plain=False)
-        if missing.any():
+        if any_set(missing):
             at = np.flatnonzero(missing) + columns.start
             together = len(at) == at[-1] - at[0] + 1
             where = f"columns {at[0]}-{at[-1]}" if together else f"{len(at)} columns from {at[0]} on"

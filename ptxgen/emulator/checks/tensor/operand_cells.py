@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import all_set, any_set
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import tcgen05
 from ptxgen.emulator.engines.work import AsyncWork
@@ -67,7 +68,7 @@ class OperandCells(Observer):
         if work.what != "tcgen05.mma" or what != "A":
             return
         self._a = work.number, slot, _Read(frozenset(bands), columns, work)
-        if (self._cells[slot][np.ix_(bands, columns)] == _HALF).any():
+        if any_set(self._cells[slot][np.ix_(bands, columns)] == _HALF):
             writer = self._writer(slot, columns)
             written = f", which {self._name('writer', writer)} wrote" if writer is not None else ""
             self._findings.report(
@@ -107,7 +108,7 @@ class OperandCells(Observer):
         if ".pack::16b" not in statement.text:
             return
         slot = int(self._cta_slot[warp])
-        if (self._cells[slot][np.ix_(bands, columns)] == _WORD).all():
+        if all_set(self._cells[slot][np.ix_(bands, columns)] == _WORD):
             reader = self._findings.access("reader", statement, warp)
             self._findings.report(
                 tcgen05.OPERAND_CELLS,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import tcgen05
 from ptxgen.emulator.engines.work import AsyncWork
@@ -112,7 +113,7 @@ class OperandOverlaps(Observer):
                 continue
             cells = np.ix_(sorted(one.bands & other.bands), shared)
             equal = one.is_scales and other.is_scales and one.columns.start == other.columns.start
-            if equal and (writes is None or not writes.lost[cells].any()):
+            if equal and (writes is None or not any_set(writes.lost[cells])):
                 continue
             issuer = self._findings.access("issuer", work.statement, work.warp)
             self._findings.report(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.registry import tcgen05
@@ -29,7 +30,7 @@ class PairAllocation(Observer):
     def pair_allocates(self, warp: int, peer: int, statement: Instruction) -> None:
         happens_before = self._happens_before
         first = peer % happens_before.size * happens_before.warps
-        observed = happens_before.clocks[warp, first : first + happens_before.warps].any()
+        observed = any_set(happens_before.clocks[warp, first : first + happens_before.warps])
         if observed or warp // happens_before.warps in self._synchronized:
             return
         allocator = self._findings.access("allocator", statement, warp)

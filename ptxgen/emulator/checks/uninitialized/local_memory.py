@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import all_set
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.memory.local_memory import LocalMemory
@@ -33,7 +34,7 @@ class LocalAccesses(Observer):
             return
         chosen = places.offsets if mask is None else places.offsets[mask]
         some = self._memory.written.reshape(-1, size)[chosen // size].any(axis=-1)
-        if not some.all():
+        if not all_set(some):
             at = int(chosen[~some][0]) % self._memory.pitch
             reader = self._findings.access("reader", statement, space="local", address=at)
             found = uninitialized.UNINITIALIZED_LOCAL.finding(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Finding
+from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.checks.uninitialized.taint import Taint
 from ptxgen.emulator.load.operands import constant
@@ -55,7 +56,7 @@ class _Read:
 def _unwritten(written: NDArray[np.bool_], g: Group) -> bool:
     """Whether any lane of a group has not written a register."""
     here = written[g.warps]
-    return np.count_nonzero(here) != here.size and bool((g.active & ~here).any())
+    return count_nonzero(here) != here.size and any_set(g.active & ~here)
 
 
 class Unwritten:
@@ -118,7 +119,7 @@ class Unwritten:
             if added:
                 adding = g.active & use.if_true(g) if use.if_true is not None else g.active
                 for read in list(added):
-                    if (adding & ~read.written[g.warps]).any():
+                    if any_set(adding & ~read.written[g.warps]):
                         self._suspect(read, use, g, statement)
                         added.remove(read)
             result = run(g, *rest)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.arrays import all_set, count_nonzero
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD
 from ptxgen.emulator.checks.findings import DECIDED
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -77,13 +78,13 @@ class _Stores(Observer):
 
     def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
         if access.space != "local":
-            self.counts[access.statement] += int(np.count_nonzero(access.active))
+            self.counts[access.statement] += int(count_nonzero(access.active))
 
     def memory_updates(
         self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
         if not decides_again(access.statement):
-            self.counts[access.statement] += int(np.count_nonzero(access.active))
+            self.counts[access.statement] += int(count_nonzero(access.active))
 
 
 def snapshot(memory: GlobalMemory) -> GlobalMemory | None:
@@ -217,7 +218,7 @@ class Rerun:
         if not len(changed):
             return "dropped"
         copied = (self._after[changed] == POISON_BYTE) & (now[changed] == perturbation.byte)
-        return "copied" if copied.all() else "used"
+        return "copied" if all_set(copied) else "used"
 
 
 def _words(data: NDArray[np.uint8]) -> NDArray[np.uint8]:

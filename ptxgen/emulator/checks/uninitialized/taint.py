@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.load.register_use import Quarters, Use
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Taint:
         made = np.ones((g.size, 32, 1), np.bool_)
         for each in sources:
             here = defined[each][g.warps]
-            if np.count_nonzero(here) != here.size:
+            if count_nonzero(here) != here.size:
                 made &= here.all(axis=2, keepdims=True)
         return made if use.lanes is None else made[:, use.lanes]
 
@@ -118,5 +119,5 @@ class Taint:
         assert self._defined is not None
         for each in registers:
             here = self._defined[each][g.warps]
-            if np.count_nonzero(here) != here.size and (lanes & ~here.all(axis=2)).any():
+            if count_nonzero(here) != here.size and any_set(lanes & ~here.all(axis=2)):
                 self._suspects.registers_may_matter = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.engines.work import AsyncWork
@@ -23,8 +24,8 @@ class DuplicateCopies(Observer):
         self._last: tuple[AsyncWork, NDArray[np.int64]] | None = None
 
     def work_writes_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
-        if work.what in _STORES and np.count_nonzero(work.lanes) > 1:
-            self._report(work, int(np.count_nonzero(work.lanes)))
+        if work.what in _STORES and count_nonzero(work.lanes) > 1:
+            self._report(work, int(count_nonzero(work.lanes)))
         elif work.what in _REDUCTIONS:
             if self._last is not None:
                 last, there = self._last

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
@@ -39,7 +40,7 @@ class LaneStores(Observer):
         (lanes,) = access.active.reshape(-1).nonzero()
         if len(lanes) < len(offsets):
             offsets = offsets[lanes]
-        if not np.count_nonzero(offsets[1:] <= offsets[:-1]):
+        if not count_nonzero(offsets[1:] <= offsets[:-1]):
             return
         sorting = np.lexsort((offsets, lanes // 32))
         lanes, offsets = lanes[sorting], offsets[sorting]

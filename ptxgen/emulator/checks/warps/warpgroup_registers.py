@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import barriers
@@ -70,7 +71,7 @@ class WarpgroupRegisters(Observer):
                 count = len(self._done.get(other, ()))
                 if count >= len(done):
                     continue
-                if not self._present[other].any():
+                if not any_set(self._present[other]):
                     self._report_missing(warp, done[count], other, "exits without doing so")
                     break
                 if may_execute is not None and not any(may_execute(other, each.statement) for each in done):

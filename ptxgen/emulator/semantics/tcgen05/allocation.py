@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import all_set
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory.granules import GRANULE
@@ -60,7 +61,7 @@ def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> B
         waiting = [position for position in range(g.size) if not served(position)]
         waiting = [position for position in waiting if not served(position)]
         passing[waiting] = False
-        return lambda warp: ("tmem", slots_of(machine, warp, op.cta_group)[0]), None if passing.all() else passing
+        return lambda warp: ("tmem", slots_of(machine, warp, op.cta_group)[0]), None if all_set(passing) else passing
 
     return run
 
@@ -129,7 +130,7 @@ def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) 
             else:
                 machine.tensor.freeing.discard(warp)
         return lambda warp: ("tmem", _pair(machine, int(machine.cta_slot[warp]), op.cta_group)[0]), (
-            None if passing.all() else passing
+            None if all_set(passing) else passing
         )
 
     return run

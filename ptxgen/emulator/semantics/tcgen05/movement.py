@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import all_set
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.engines.work import AsyncWork
@@ -276,7 +277,7 @@ def wait(op: tcgen05.wait, binder: Binder, statement: syntax.Instruction) -> Blo
             else:
                 stores = transfers.stores.pop(warp, [])
                 machine.events.tensor_stores_awaited(warp, [each.work for each in stores])
-        return lambda warp: ("tcgen05.wait", warp), None if passing.all() else passing
+        return lambda warp: ("tcgen05.wait", warp), None if all_set(passing) else passing
 
     return run
 

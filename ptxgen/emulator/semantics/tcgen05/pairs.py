@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arrays import any_set
 from ptxgen.emulator.checks.registry import tcgen05
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.convergence import bits_of
@@ -29,7 +30,7 @@ def slots_of(machine: Machine, warp: int, cta_group: int) -> Sequence[int]:
         return (slot,)
     pair = machine.clusters.pair(slot)
     for each in pair:
-        if not machine.present[each * machine.warps_per_cta : (each + 1) * machine.warps_per_cta].any():
+        if not any_set(machine.present[each * machine.warps_per_cta : (each + 1) * machine.warps_per_cta]):
             raise MemoryFault(
                 tcgen05.CTA_PAIR,
                 f".cta_group::2 in {machine.cta_name(slot)}",
@@ -70,7 +71,7 @@ def require_one_value(g: Group, values: NDArray[Any], what: str, statement: synt
     active = g.active
     first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)
     differs = (values != first) & active
-    if not differs.any():
+    if not any_set(differs):
         return
     position = int(differs.any(axis=1).argmax())
     lane, findings = int(differs[position].argmax()), g.machine.findings
