@@ -3,7 +3,7 @@
     ncu --clock-control none --cache-control none --profile-from-start off --csv --page raw --log-file cycles.csv
         --metrics sm__cycles_elapsed.max,gpu__time_duration.sum python -m bench.gpu.strangers measure --out names.json
     python -m bench.gpu.strangers join names.json cycles.csv --out bench/data/h200-strangers.json.gz
-    python -m bench.gpu.strangers predict --out predicted.jsonl
+    python -m bench.gpu.strangers predict --part seen --out predicted.jsonl
 
 Each is launched three times with its arrays in the L2 as far as they fit, and three times after 512 MB were written.
 """
@@ -12,17 +12,26 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
+import re
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.gpu.microbench.launches import TIMES, profiled
+import numpy as np
 
+from bench.gpu.microbench.launches import TIMES, profiled
+from bench.gpu.microbench.validate import summary
+from ptxgen.device import Kernel
+from ptxgen.emulator import Emulator
+from ptxgen.timing import predict
+
+_MEMORY = 6 << 30
 RECORD = Path(__file__).parents[2] / "data" / "h200-strangers.json.gz"
 
 
@@ -84,7 +93,6 @@ def _cuda(found: _Launches, end: float) -> None:
         target = ["-gencode", "arch=compute_90a,code=compute_90a"]
         subprocess.run([shutil.which("nvcc") or "nvcc", "-ptx", "-O3", *target, source, "-o", file], check=True)
         text = file.read_text()
-    from ptxgen.device import Kernel
     from ptxgen.gpu import Gpu
 
     gpu = Gpu()
@@ -152,6 +160,60 @@ def measure(out: Path, seconds: float) -> None:
     out.write_text(json.dumps(record), encoding="utf-8")
 
 
+def _arguments(launch: dict[str, Any], kernel: Kernel, emulator: Emulator) -> list[Any]:
+    """What a recorded launch was given: arrays of as many elements, indices at random; null for what Triton adds."""
+    made: list[Any] = []
+    for each in launch["args"]:
+        if not isinstance(each, dict):
+            made.append(each)
+        elif each["dtype"] == "int32":
+            made.append(emulator.array(np.random.default_rng(1).integers(0, 256, each["count"], np.int32)))
+        else:
+            made.append(emulator.empty((each["count"],), np.uint16 if each["dtype"] == "bfloat16" else np.float32))
+    return [*made, *[0] * (len(kernel.entry.parameters) - len(made))]
+
+
+def compared(record: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
+    """A launch with its predicted cycles, or why there are none."""
+    began = time.monotonic()
+    kernel = Kernel.from_ptx(record["texts"][launch["text"]], launch.get("entry"))
+    emulator = Emulator("sm_90a", checks=False, memory_bytes=_MEMORY)
+    found = {key: launch[key] for key in ("name", "l2", "cycles", "ns")}
+    block = launch["block"] if isinstance(launch["block"], int) else tuple(launch["block"])
+    try:
+        predicted = predict(
+            kernel, tuple(launch["grid"]), block, _arguments(launch, kernel, emulator), machine="h200",
+            shared_bytes=launch["shared"], l2=launch["l2"], clock=round(launch["cycles"] / launch["ns"] * 1e3),
+        )  # fmt: skip
+    except ValueError as error:
+        return {**found, "error": str(error)[:300]}
+    seconds = round(time.monotonic() - began, 1)
+    return {**found, "predicted": round(predicted.cycles), "bound_by": predicted.bound_by, "seconds": seconds}
+
+
+def held_out(launch: Mapping[str, Any]) -> bool:
+    """Whether a kernel only judges: half of them, by a hash of its name."""
+    return hashlib.sha256(launch["name"].encode()).digest()[0] % 2 == 0
+
+
+def predict_all(out: Path, part: str, only: str, seconds: float) -> None:
+    """Predict the recorded launches of a part whose name an expression finds, small ones first."""
+    end = time.monotonic() + seconds
+    record = json.loads(gzip.decompress(RECORD.read_bytes()))
+    rows = list[dict[str, Any]]()
+    for launch in sorted(record["launches"], key=lambda each: each["cycles"]):
+        if time.monotonic() > end:
+            break
+        if part != "all" and held_out(launch) != (part == "held-out"):
+            continue
+        if re.search(only, f"{launch['name']} {launch['l2']}"):
+            rows.append(compared(record, launch))
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
+            print(f"{rows[-1].get('predicted', 0) / launch['cycles'] - 1:+7.1%}", rows[-1], flush=True)
+    print(summary(rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -159,11 +221,18 @@ def main() -> None:
     measured.add_argument("--seconds", type=float, default=150)
     joined = commands.add_parser("join")
     joined.add_argument("files", type=Path, nargs=2)
-    for each in (measured, joined):
+    predicted = commands.add_parser("predict")
+    predicted.add_argument("--part", choices=("seen", "held-out", "all"), required=True)
+    predicted.add_argument("--only", default="", help="launches whose name and L2 this expression finds")
+    predicted.add_argument("--seconds", type=float, default=3600)
+    for each in (measured, joined, predicted):
         each.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if options.command == "measure":
         measure(options.out, options.seconds)
+        return
+    if options.command == "predict":
+        predict_all(options.out, options.part, options.only, options.seconds)
         return
     names = json.loads(options.files[0].read_text())
     made = profiled(names["launches"], options.files[1])
