@@ -55,6 +55,30 @@ _SPLITS = (
     *({"split_k": parts, "sums": "ring"} for parts in range(2, 9)),
     *({"split_k": parts} for parts in (3, 5, 6)),
 )
+#: Tiles of two wgmmas side by side, with the chunks of C that leave the most stages.
+_WIDE = (
+    *((64, n_tile, {}) for n_tile in (272, 288, 320, 384)),
+    (128, 272, {}),
+    (128, 288, {"chunk": 32, "chunk_buffers": 2}),
+    (128, 304, {"chunk": 152, "chunk_buffers": 1}),
+    (128, 320, {}),
+    (128, 336, {"chunk": 168, "chunk_buffers": 1}),
+    (128, 352, {"chunk": 32, "chunk_buffers": 2}),
+    (128, 384, {}),
+    (192, 208, {"chunk": 104, "chunk_buffers": 1}),
+    (192, 224, {"chunk": 32, "chunk_buffers": 1}),
+    (192, 240, {"chunk": 120, "chunk_buffers": 1}),
+    (192, 256, {}),
+)
+#: The same with a stage more, whose chunks are short.
+_WIDE_RINGS = (
+    (64, 272, {"chunk": 16, "chunk_buffers": 4}),
+    (128, 272, {"chunk": 16, "chunk_buffers": 4}),
+    (128, 304, {"chunk": 16, "chunk_buffers": 2}),
+    (192, 208, {"chunk": 16, "chunk_buffers": 2}),
+    (192, 240, {"chunk": 16, "chunk_buffers": 1}),
+)
+_WIDE_SPLIT = ((64, 272), (64, 320), (64, 384), (128, 272), (128, 288), (128, 320), (128, 384), (192, 256))
 #: Operands as products: their options by name.
 PRODUCTS: dict[str, dict[str, Any]] = {
     "bf16": {"dtype": "bf16"},
@@ -169,6 +193,25 @@ def _clusters() -> Iterator[dict[str, Any]]:
                 yield {**_ALONE, "scheduler": "grid", "m_tile": m_tile, "n_tile": n_tile, **turned, **cluster, **split}
 
 
+def _wide() -> Iterator[dict[str, Any]]:
+    """Tiles of more columns than one wgmma has, or than the registers of a launch leave it."""
+    keep = {"a_hint": "evict_first", "b_hint": "evict_last"}
+    grid = {**_ALONE, "scheduler": "grid"}
+    for turned, clusters in product(({}, {"c_major": "m"}), ((*_CLUSTERS, _FOURS[0]), (_CLUSTERS[0],))):
+        for m_tile, n_tile, chunks in _WIDE if len(clusters) > 1 else _WIDE_RINGS:
+            tile = {"m_tile": m_tile, "n_tile": n_tile, **chunks, **turned}
+            yield {**_PANELS, **tile}
+            yield {**grid, **tile, **(keep if turned else {})}
+            for cluster in clusters:
+                yield {**_PANELS, **tile, **cluster}
+                yield {**grid, **tile, **cluster}
+    for (m_tile, n_tile, chunks), cluster in product(_WIDE[4:8], _FOURS[1:]):
+        yield {**_PANELS, "m_tile": m_tile, "n_tile": n_tile, **chunks, **cluster}
+        yield {**grid, "m_tile": m_tile, "n_tile": n_tile, **chunks, **cluster}
+    for turned, (m_tile, n_tile), parts in product(({}, {"c_major": "m", **keep}), _WIDE_SPLIT, (2, 3, 4)):
+        yield {**grid, "m_tile": m_tile, "n_tile": n_tile, "split_k": parts, "sums": "ring", **turned}
+
+
 def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan:
     """The plan of a family's options, with as many stages as fit. Raises PlanError."""
     chosen = {**product, **options}
@@ -178,7 +221,8 @@ def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan
     chunk = gcd(n_tile, 64)
     if chunk <= 16 < n_tile:
         chunk = n_tile // 2 if n_tile % 16 == 0 else n_tile
-    buffers = 2 if persistent and n_tile // chunk > 1 else 1
+    chunk = chosen.pop("chunk", chunk)
+    buffers = chosen.pop("chunk_buffers", 2 if persistent and n_tile // chunk > 1 else 1)
     rows = 64 * (m_tile // 64)
     epilogue = rows * chunk * 2 * buffers * (2 if chosen.get("consumers") == "pingpong" else 1)
     if chosen.get("sums") != "ring":
@@ -198,7 +242,7 @@ def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan
 def menu(product: str) -> dict[Spec, GemmPlan]:
     """The kernels of a product ("bf16", "fast" or "promoted") by spec."""
     made: dict[Spec, GemmPlan] = {}
-    for options in (*_many(), *_few(), *_swapped(), *_clusters()):
+    for options in (*_many(), *_few(), *_swapped(), *_clusters(), *_wide()):
         if product == "promoted" and options.get("consumers") == "pingpong":
             continue  # nothing hides the additions: 1.2 to 1.6 times as long (docs/hopper-tuning.md)
         try:

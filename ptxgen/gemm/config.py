@@ -49,7 +49,12 @@ class GemmConfig:
     scale_block: int = option(0, "elements of K per scale; 0: 16 for mxf4nvf4, else 32", choices=(0, 16, 32))
     c_major: str = option("n", "dimension along which C is contiguous", choices=_C_MAJORS)
     m_tile: int = option(128, "rows of C per MMA: of a CTA, or of a pair of CTAs", range=(64, 256, 64))
-    n_tile: int = option(128, "columns of C per MMA", range=(16, 256, 16), on={"sm_90a": (16, 256, 8)})
+    n_tile: int = option(
+        128,
+        "columns of C per MMA; above 256, in steps of 16, two MMAs have half of them each",
+        range=(16, 256, 16),
+        on={"sm_90a": (16, 384, 8)},
+    )
     warpgroups: int = option(
         0, "consumer warpgroups, 64 or 128 rows each; 0: one per 64 rows of the tile", range=(0, 4, 1)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxgen.gemm.block_scales import BLOCK, BlockScales
-from ptxgen.gemm.concepts.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.concepts.accumulator import MMA_COLUMNS, Accumulator, RegisterAccumulator
 from ptxgen.gemm.concepts.combination import LinearCombination
 from ptxgen.gemm.concepts.epilogue import Epilogue
 from ptxgen.gemm.concepts.operand import Load, Operand
@@ -168,9 +168,11 @@ def registers(
 ) -> tuple[RegisterAccumulator, Roles, BlockScales | None]:
     """Hopper: an accumulator in registers, the warpgroups, and the scales of its sums where it takes any."""
     pingpong = config.consumers == "pingpong"
+    warpgroups = config.warpgroups or (1 if pingpong else config.m_tile // 64)
+    consumers = (2 if pingpong else warpgroups) if specialized else 0
     accumulator = RegisterAccumulator.of(
-        a, b, m=config.m_tile, n=config.n_tile, warpgroups=config.warpgroups or (1 if pingpong else 0),
-        promote=config.promote,
+        a, b, m=config.m_tile, n=config.n_tile, warpgroups=warpgroups, promote=config.promote,
+        widest=min(Roles.mma_columns(consumers), MMA_COLUMNS),
     )  # fmt: skip
     consumers = _consumers(config, accumulator.warpgroups)
     scales = _block_scales(config, accumulator, a.k_tile)
@@ -183,7 +185,7 @@ def registers(
     roles = Roles.warpgroups(
         consumers,
         accumulator.registers + extra,
-        config.n_tile // 2,
+        accumulator.mma_registers,
         specialized=specialized,
         producer=config.load_registers,
         parts=accumulator.parts + (f" + {extra} for scales" if extra else ""),

@@ -83,11 +83,11 @@ def test_planted_bugs_are_found(pattern: str, new: str) -> None:
 
 
 def test_the_range_is_that_of_the_target() -> None:
-    assert find(NAME).described()["n_tile"]["range"] == [16, 256, 8]
+    assert find(NAME).described()["n_tile"]["range"] == [16, 384, 8]
     assert find("blackwell/clc").described()["n_tile"]["range"] == [16, 256, 16]
     with pytest.raises(PlanError, match="n_tile must be 16 to 256 in steps of 16, not 40"):
         find("blackwell/clc").plan(n_tile=40)
-    with pytest.raises(PlanError, match="n_tile must be 16 to 256 in steps of 8, not 44"):
+    with pytest.raises(PlanError, match="n_tile must be 16 to 384 in steps of 8, not 44"):
         find(NAME).plan(n_tile=44)
 
 

@@ -12,6 +12,8 @@ from ptxgen.layouts.tmem import COLUMNS, LANES
 
 #: A CTA's warps reach one quarter of the 128 TMEM lanes each (PTX ISA 9.7.16.2.1).
 QUARTERS = 4
+#: Columns of a wgmma at most (PTX ISA 9.7.15.5).
+MMA_COLUMNS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,8 @@ class RegisterAccumulator:
     The registers of a wgmma are those of stmatrix fragments: two neighboring elements of a row in every 8 columns, and
     the same of the row 8 further down. `cut`: wgmma keeps only 13 bits of fraction in them, as in all sums of
     8-bit floating point. `promoted`: the sums of a K block, of 64 rows at a time, are in registers of their own and are
-    added to the accumulator by the CUDA cores.
+    added to the accumulator by the CUDA cores. `halves`: wgmmas side by side along N for 64 rows, 1 or 2; the registers
+    of the second follow those of the first, and so are those of one wgmma of all columns.
     """
 
     m: int
@@ -210,14 +213,25 @@ class RegisterAccumulator:
     cut: bool = False
     promoted: bool = False
     blocks: int = 1
+    halves: int = 1
 
     @classmethod
     def of(
-        cls, a: Operand | Fragments, b: Operand, *, m: int, n: int, warpgroups: int = 0, promote: bool = True
+        cls,
+        a: Operand | Fragments,
+        b: Operand,
+        *,
+        m: int,
+        n: int,
+        warpgroups: int = 0,
+        promote: bool = True,
+        widest: int = MMA_COLUMNS,
     ) -> RegisterAccumulator:
         """The accumulator of wgmma, whose rows `warpgroups` share; 0: one for every 64.
 
-        Raises PlanError for types that wgmma does not multiply, and for rows that warpgroups cannot share.
+        `widest`: columns of a wgmma at most, from which on two have half of the tile's each.
+
+        Raises PlanError for types that wgmma does not multiply, and for rows or columns that cannot be shared so.
         """
         warpgroups = warpgroups or m // 64
         blocks = m // 64 // warpgroups
@@ -230,14 +244,19 @@ class RegisterAccumulator:
         narrow = min(a.type.bits, b.type.bits) < 8
         if narrow or (len(pairs) > 1 and not mixed) or a.type.kind != b.type.kind:
             raise PlanError(f"no wgmma multiplies {a.dtype} by {b.dtype}")
-        if not floating and n % 16 and n > 24:
-            raise PlanError(f"wgmma of {a.dtype} takes an N tile in steps of 16 from 32 on, not {n}")
+        halves = _halves(b, n, widest)
+        columns = n // halves
+        if not floating and columns % 16 and columns > 24:
+            step, first = 16 * halves, "32" if halves == 1 else "272"
+            raise PlanError(f"wgmma of {a.dtype} takes an N tile in steps of {step} from {first} on, not {n}")
         d_type = "f32" if floating else "s32"
-        name = f"wgmma.mma_async.sync.aligned.m64n{n}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
+        name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
         scales = ", 1, 1" if floating else ""
         transposed = [int(each.major == "mn") for each in (a, b) if isinstance(each, Operand)]
         majors = "".join(f", {each}" for each in transposed) if a.type.bytes == 2 else ""
-        return cls(m, n, d_type, name, scales + majors, cut=cut, promoted=promoted, blocks=blocks)
+        return cls(
+            m, n, d_type, name, scales + majors, cut=cut, promoted=promoted, blocks=blocks, halves=halves
+        )  # fmt: skip
 
     @property
     def warpgroups(self) -> int:
@@ -267,6 +286,11 @@ class RegisterAccumulator:
         return (self.blocks + self.promoted) * self.n // 2 if self.opcode else 1
 
     @property
+    def mma_registers(self) -> int:
+        """Registers of a thread that one wgmma adds to."""
+        return self.n // 2 // self.halves
+
+    @property
     def parts(self) -> str:
         """What promoted sums take: "128 + 64 for a K block of 64 rows"; of others nothing."""
         own = self.n // 2
@@ -279,3 +303,14 @@ class RegisterAccumulator:
             if self.promoted
             else words
         )
+
+
+def _halves(b: Operand, n: int, widest: int) -> int:
+    """How many wgmmas have the columns of a tile, 1 or 2. Raises PlanError for columns that have no halves."""
+    if n <= widest or (n <= MMA_COLUMNS and n % 16):
+        return 1
+    step = 16 if b.major == "k" else 2 * b.row_bytes // b.type.bytes
+    if n % step:
+        layout = "" if b.major == "k" else f", with B MN-major and swizzle {b.swizzle},"
+        raise PlanError(f"two wgmmas share an N tile of {n} columns, which{layout} must be a multiple of {step}")
+    return 2

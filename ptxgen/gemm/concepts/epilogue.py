@@ -198,7 +198,7 @@ class Epilogue:
     @property
     def rotates(self) -> bool:
         """Whether the registers of wgmma go through a loop over chunks, as all chunks written out would be too long."""
-        long = self.chunks > 8 if self.tma else self.n_tile > 128
+        long = self.chunks > max(8, self.n_tile // 32) if self.tma else self.n_tile > 128
         return self.chunks > 1 and (self.combination.present or long)
 
     @property

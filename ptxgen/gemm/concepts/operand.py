@@ -18,6 +18,8 @@ Load = Literal["tma", "copies", "direct", "vectors"]
 #: Bytes of K that a stage holds of each row unless the plan says otherwise, and that one MMA instruction takes.
 STAGE_ROW_BYTES = 128
 MMA_ROW_BYTES = 32
+#: Elements of a TMA box in one dimension at most.
+BOX_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +247,15 @@ class Operand:
     def box(self) -> tuple[int, int]:
         """Elements of one TMA load, innermost dimension first."""
         inner = 8 * self.row_bytes // self.shared_bits
-        return inner, (self.slice_rows if self.major == "k" else self.k_tile)
+        return inner, (self.slice_rows // self.boxes if self.major == "k" else self.k_tile)
+
+    @property
+    def boxes(self) -> int:
+        """TMA loads of a panel's rows where K-major: a box has at most 256."""
+        return -(-self.slice_rows // BOX_ROWS) if self.major == "k" else 1
 
     def row_offset(self, rows: int) -> int:
-        """Bytes from the start to the part of the operand that begins at a row, a multiple of 64."""
+        """Bytes from the start to the part of the operand that begins at a row, the first of a panel or of 8 rows."""
         if self.major == "k":
             return rows * self.row_bytes
         return rows * self.type.bytes // self.row_bytes * self.panel_bytes
@@ -258,7 +265,12 @@ class Operand:
         """The TMA loads of a stage."""
         width = 8 * self.row_bytes // self.shared_bits
         if self.major == "k":
-            return tuple(Copy(i * self.panel_bytes, i * width, 0) for i in range(self.panels))
+            rows = self.slice_rows // self.boxes
+            return tuple(
+                Copy(i * self.panel_bytes + box * rows * self.row_bytes, i * width, box * rows)
+                for i in range(self.panels)
+                for box in range(self.boxes)
+            )
         return tuple(Copy(i * self.panel_bytes, 0, i * width) for i in range(self.panels // self.peers))
 
     @property

@@ -14,6 +14,8 @@ _STEP = 8
 _ALL_REGISTERS = 65536
 #: What a consumer needs beside its accumulator for a wgmma (ptxas 13.5 says C7602 below that).
 _OTHER_REGISTERS = 26
+#: What a thread has at most.
+_MOST_REGISTERS = 255
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,7 @@ class Roles:
             consumers = 0
         registers = _split(consumers, producer)
         # ptxas allocates with the registers of setmaxnreg, except for a single wgmma, which gets those of the launch.
-        threads = 128 * (1 + consumers)
-        limit = min(_ALL_REGISTERS // threads // 8 * 8, 255)
+        threads, limit = 128 * (1 + consumers), _at_launch(consumers)
         for needed, most, words in ((mma, limit, ""), (accumulator, registers[1] if registers else limit, parts)):
             if needed + _OTHER_REGISTERS > most:
                 raise PlanError(
@@ -71,6 +72,11 @@ class Roles:
         if not specialized:
             return cls()
         return cls(warps=4 + 4 * consumers, load=0, mma=4, epilogue=4, registers=registers)
+
+    @staticmethod
+    def mma_columns(consumers: int) -> int:
+        """Columns of C that the registers of a thread at the launch leave to one wgmma."""
+        return 2 * (_at_launch(consumers) - _OTHER_REGISTERS)
 
     def launch_registers(self, accumulator: int) -> int:
         """Registers of a thread when a Hopper kernel starts; with setmaxnreg the CTA takes all of a multiprocessor."""
@@ -112,6 +118,11 @@ class Roles:
         named = {"scheduler": self.scheduler, "load": self.load, "mma": self.mma}
         own = [f"warp {warp} {role}" for role, warp in named.items() if warp is not None]
         return ", ".join(["warps 0-3 epilogue", *own] if own else [f"all {self.warps} warps everything"])
+
+
+def _at_launch(consumers: int) -> int:
+    """Registers of a thread of a producer's and of the consumers' warpgroups before setmaxnreg."""
+    return min(_ALL_REGISTERS // (128 * (1 + consumers)) // _STEP * _STEP, _MOST_REGISTERS)
 
 
 def _split(consumers: int, producer: int) -> tuple[int, int] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from ptxgen.gemm.concepts.accumulator import MMA_COLUMNS
 from ptxgen.gemm.concepts.epilogue import chunk_columns
 from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.errors import PlanError
@@ -253,6 +254,9 @@ def _candidates(entry: KernelEntry, machine: Machine, m: int, n: int, fixed: Map
             narrow = chunk_columns(choices["n_tile"], chunk) == 8
             if narrow or not _fills_waves(choices, m, n, int(machine.sms.value) // ctas):
                 continue
+        if choices["n_tile"] > MMA_COLUMNS and chunk_columns(choices["n_tile"], chunk) <= 16:
+            # 17 or more chunks, each after a move of all registers: two of half the columns take less.
+            choices = {"chunk": choices["n_tile"] // 2, "chunk_buffers": 1, **choices}
         plan = _fitted(entry, choices, most)
         if plan is not None:
             yield plan
