@@ -47,7 +47,7 @@ class ProgramDevice(Emulator):
         self.told_multiprocessors = options.multiprocessors
         self.printed: list[str] = []
         self.notify: list[Progress] = []
-        self._loaded: Loaded | None = None
+        self.loaded: Loaded | None = None
         self._any_target = False
 
     def _beat(self, progress: Progress) -> None:
@@ -59,7 +59,7 @@ class ProgramDevice(Emulator):
 
     def run(self, function: Function, request: LaunchRequest, observers: Sequence[Observer] = ()) -> LaunchReport:
         """Run one launch of a program. Raises RefusedError for one that no GPU would take."""
-        self._loaded = function.loaded
+        self.loaded = function.loaded
         self.observers = tuple(observers)
         try:
             return self.launch(
@@ -93,8 +93,8 @@ class ProgramDevice(Emulator):
         self.printed.append(text)
 
     def _load(self, kernel: Kernel) -> Image:
-        assert self._loaded is not None
-        return self._loaded.image
+        assert self.loaded is not None
+        return self.loaded.image
 
 
 def status_of(report: LaunchReport) -> protocol.Status:

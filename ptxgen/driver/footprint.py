@@ -31,6 +31,8 @@ class Footprint(Observer):
     def __init__(self, bytes: int) -> None:
         self._how = np.zeros(bytes, np.uint8)  # pages that are not touched take no memory
         self._low, self._high = bytes, 0
+        #: Strong loads and atomic operations so far.
+        self.strong = 0
 
     def heap_grows(self, bytes: int) -> None:
         if bytes > len(self._how):
@@ -64,6 +66,7 @@ class Footprint(Observer):
             return
         scale = 1
         if strong or access.order is not None:
+            self.strong += 1
             scale = 16 if _SYSTEM.search(access.statement.text) else 4
         offsets = access.places.offsets
         chosen = offsets.ravel() if access.mask is None else offsets[access.mask]
@@ -79,6 +82,14 @@ class Footprint(Observer):
         words = self._how.view(f"u{unit}")
         for part in range(0, size, unit):
             words[(inside + part) // unit] |= np.array(how * _REPEATED[unit], words.dtype)
+
+    def polled(self) -> NDArray[np.int64]:
+        """Offsets of the bytes that strong loads have read, of all bytes that were read if there are none."""
+        how = self._how[self._low : self._high]
+        for mask in (STRONG_READ | SYSTEM_READ, READ):
+            if len(found := np.flatnonzero(how & mask)):
+                return found + self._low
+        return np.zeros(0, np.int64)
 
     def parts(self) -> bytes:
         """Runs of bytes that are accessed alike, by address: pairs of 64-bit numbers (struct Part of order.c)."""

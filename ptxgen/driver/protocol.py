@@ -48,6 +48,8 @@ class Status(IntEnum):
     NO_BINARY_FOR_GPU = 209
     INVALID_PTX = 218
     NOT_FOUND = 500
+    #: Also the answer to a launch that waits for the program, or for another stream; its own answer follows.
+    NOT_READY = 600
     ILLEGAL_ADDRESS = 700
     OUT_OF_RESOURCES = 701
     TIMEOUT = 702
@@ -73,7 +75,7 @@ FUNCTION = struct.Struct(f"<III{FUNCTION_ATTRIBUTES}i")
 VARIABLE = struct.Struct("<QQ")
 #: function, grid, block, cluster, shared bytes, flags, stream.
 LAUNCH = struct.Struct("<13I")
-COOPERATIVE, PROGRAMMATIC, WANTS_ACCESSES = 1, 2, 4
+COOPERATIVE, PROGRAMMATIC, WANTS_ACCESSES, MAY_WAIT = 1, 2, 4, 8
 #: What an answer to a launch has before the parts of memory that it has accessed and the text that the kernel printed:
 #: nanoseconds on the device, number of the launch, parts.
 LAUNCHED = struct.Struct("<QII")

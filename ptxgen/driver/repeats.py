@@ -53,6 +53,10 @@ class Repeats:
             if after == self._before:
                 self._idle = _Done(self._last, after, report)
 
+    def forget(self) -> None:
+        """Launches have overlapped: none of them stands for a later one."""
+        self._last = self._before = self._idle = None
+
     def _key(self, request: LaunchRequest, checks: bool) -> _Key:
         shape = request.grid, request.block, request.cluster, request.shared_bytes, request.flags
         return request.function, shape, request.parameters, checks

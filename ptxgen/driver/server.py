@@ -29,6 +29,7 @@ from ptxgen.driver.protocol import Kind, LaunchRequest, Message, RefusedError, S
 from ptxgen.driver.repeats import Repeats
 from ptxgen.driver.results import Results
 from ptxgen.driver.unsupported import reason_of
+from ptxgen.driver.waiting import Waiting
 from ptxgen.emulator.load.accepts import ignore_accepts, inline_accepts
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
@@ -68,7 +69,10 @@ class Server:
         self._numbers = 0
         self._repeats = Repeats(self.memory)
         self._lock = threading.Lock()
+        self._waiting = Waiting(self._lock, self.device, self.memory, results.note)
         self._running: LaunchRequest | None = None
+        #: The connection of the process that is answered.
+        self._asking: socket.socket | None = None
         #: Of the launches that are checked, with --trace.
         self._trace: Trace | None = None
         if options.trace is not None:
@@ -97,7 +101,9 @@ class Server:
     @property
     def running(self) -> str:
         """The kernel that is being emulated, as a person knows it; empty if there is none."""
-        request = self._running
+        request, waiting = self._running, self._waiting.kernels
+        if request is None and waiting:
+            return waiting[-1]
         return short_name(self._functions[request.function].kernel.name) if request is not None else ""
 
     def settle(self, seconds: float) -> bool:
@@ -141,10 +147,14 @@ class Server:
                     (process,) = protocol.NUMBER.unpack(data)
                     self._greet(connection)
                     continue
-                status, answer = self._answer(Message(number), data, process)
+                status, answer = self._answer(Message(number), data, process, connection)
                 connection.sendall(protocol.HEAD.pack(status, len(answer)) + answer)
+                if connection in self._waiting.told:
+                    break
         except (EOFError, OSError):
-            connection.close()
+            pass
+        self._waiting.told.discard(connection)
+        connection.close()
 
     def _greet(self, connection: socket.socket) -> None:
         machine = protocol.MACHINE.pack(
@@ -158,8 +168,9 @@ class Server:
         connection.sendall(protocol.HEAD.pack(0, len(machine)) + machine)
         socket.send_fds(connection, [b"h"], [self.memory.descriptor])
 
-    def _answer(self, message: Message, data: bytes, process: int) -> tuple[int, bytes]:
+    def _answer(self, message: Message, data: bytes, process: int, asking: socket.socket) -> tuple[int, bytes]:
         with self._lock:
+            self._asking = asking
             try:
                 return Status.SUCCESS, self._answers[message](data, process)
             except RefusedError as error:
@@ -263,6 +274,7 @@ class Server:
         if self.deadline is not None:
             self.device.timeout = max(self.deadline - time.monotonic(), 0.1)
         watching = Footprint(self.memory.extent) if request.flags & protocol.WANTS_ACCESSES else None
+        self.device.outside = self._outside(request, watching, name)
         try:
             traced = (self._trace,) if self._trace is not None and self.device.checks else ()
             report = self.device.run(function, request, [*traced, *(() if watching is None else (watching,))])
@@ -273,7 +285,7 @@ class Server:
             self.results.refuse(request, name, str(error), process)
             raise RefusedError(Status.INVALID_VALUE) from None
         finally:
-            self._running = None
+            self._running = self.device.outside = None
         if function.loaded.kept is not None:
             function.loaded.kept.save()
         self.results.add(request, name, report, process, line=function.loaded.place)
@@ -284,6 +296,26 @@ class Server:
         if status != Status.SUCCESS:
             raise RefusedError(status, answer=answer)  # the program still gets what was printed
         return answer
+
+    def _outside(
+        self, request: LaunchRequest, watching: Footprint | None, kernel: str
+    ) -> Callable[[bool], bool] | None:
+        """What lets a launch wait for the program, or for another stream; None for one that cannot."""
+        if watching is None or self._asking is None or not request.flags & protocol.MAY_WAIT:
+            return None
+        wait = self._waiting.for_change(self._asking, watching, short_name(kernel))
+
+        def outside(certain: bool) -> bool:
+            running, began, told = self._running, self._began, self._told
+            self._running = None
+            self._repeats.forget()
+            try:
+                return wait(certain)
+            finally:
+                self._repeats.forget()
+                self._running, self._began, self._told = running, began, told
+
+        return outside
 
     def _launched(self, report: LaunchReport) -> bytes:
         """The answer to the last launch, without what it printed."""

@@ -77,7 +77,8 @@ _FEW_REGISTERS = 16
 #: Of what the driver gives a cooperative launch: the size, and the word in which cooperative groups count.
 _WORKSPACE_BYTES = 16
 _NO_RERUN = (
-    "whether suspect reads matter: launches that overlap, or use more than 64 MiB of global memory, are not rerun"
+    "whether suspect reads matter: launches that overlap, wait for the host, or use more than 64 MiB of global memory, "
+    "are not rerun"
 )
 _NOT_RUN = "another launch of the stream ended in a fault, a deadlock or incomplete, so this one did not finish"
 
@@ -279,6 +280,8 @@ class Emulator:
         #: What barriers of grids count in, at %envreg1 and %envreg2.
         self._workspace: DeviceArray | None = None
         self._images: OrderedDict[str, Image] = OrderedDict()
+        #: What a launch asks for help when it spins (`Scheduler.outside`).
+        self.outside: Callable[[bool], bool] | None = None
         #: Launches so far, and what they have reported.
         self._launches = 0
         self._reported: dict[_Reported, Repeat] = {}
@@ -358,7 +361,8 @@ class Emulator:
         begin = [partial(self._begin, *each) for each in zip(launches, shapes, map(self._pack, launches), strict=True)]
         grids = Grids(begin, self.schedule, self.seed)
         statuses = grids.run()
-        if before is not None and statuses[0] in ("ok", "findings"):
+        helped = any(scheduler.had_help for scheduler in grids.begun)
+        if before is not None and statuses[0] in ("ok", "findings") and not helped:
             statuses[0] = judge(Rerun(grids.begun[0], before, begin[0]))
         elif self.checks:
             for scheduler, status in zip(grids.begun, statuses, strict=False):
@@ -527,7 +531,9 @@ class Emulator:
         watchdog = Watchdog(self.max_steps, self.timeout, self.heartbeat)
         progress = None if explored else self.progress
         sample = self._sample(machine.clusters.count)
-        return Scheduler(machine, program, progress, watchdog, watching, held, explored=explored, sample=sample)
+        scheduler = Scheduler(machine, program, progress, watchdog, watching, held, explored=explored, sample=sample)
+        scheduler.outside = self.outside
+        return scheduler
 
     def _program(self, kernel: Kernel, *, explored: bool) -> Program:
         """The blocks that a launch executes."""

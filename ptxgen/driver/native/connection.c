@@ -55,10 +55,10 @@ static void send_all(const void *data, size_t bytes) {
     }
 }
 
-static void receive_all(void *data, size_t bytes) {
+static void receive_from(int socket, void *data, size_t bytes) {
     char *at = data;
     while (bytes) {
-        ssize_t count = recv(emulator, at, bytes, 0);
+        ssize_t count = recv(socket, at, bytes, 0);
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
@@ -66,6 +66,10 @@ static void receive_all(void *data, size_t bytes) {
         at += count;
         bytes -= (size_t)count;
     }
+}
+
+static void receive_all(void *data, size_t bytes) {
+    receive_from(emulator, data, bytes);
 }
 
 /* Takes the descriptor of the heap, which comes with one byte of its own. */
@@ -135,8 +139,21 @@ Result connect_emulator(void) {
     return result;
 }
 
-Result request(enum Message message, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
-               void **reply, size_t *reply_bytes) {
+/* The answer at a socket; `data` must be freed. */
+static Result take_answer(int socket, char **data, size_t *bytes) {
+    u32 answer[2];
+    receive_from(socket, answer, sizeof answer);
+    *data = malloc((size_t)answer[1] + 1);
+    if (!*data)
+        lost();
+    receive_from(socket, *data, answer[1]);
+    (*data)[answer[1]] = 0;
+    *bytes = answer[1];
+    return (Result)answer[0];
+}
+
+static Result send_request(enum Message message, const void *first, size_t first_bytes, const void *second,
+                           size_t second_bytes, void **reply, size_t *reply_bytes, int *waiting) {
     pthread_mutex_lock(&lock);
     Result result = connect_locked();
     if (result) {
@@ -149,21 +166,39 @@ Result request(enum Message message, const void *first, size_t first_bytes, cons
     send_all(head, sizeof head);
     send_all(first, first_bytes);
     send_all(second, second_bytes);
-    u32 answer[2];
-    receive_all(answer, sizeof answer);
-    char *data = malloc((size_t)answer[1] + 1);
-    if (!data)
-        lost();
-    receive_all(data, answer[1]);
-    data[answer[1]] = 0;
+    char *data;
+    size_t bytes;
+    result = take_answer(emulator, &data, &bytes);
+    if (waiting && result == NOT_READY) {
+        *waiting = emulator; /* what comes next has a socket of its own */
+        emulator = -1;
+    }
     pthread_mutex_unlock(&lock);
     if (reply)
         *reply = data;
     else
         free(data);
     if (reply_bytes)
-        *reply_bytes = answer[1];
-    return (Result)answer[0];
+        *reply_bytes = bytes;
+    return result;
+}
+
+Result request(enum Message message, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
+               void **reply, size_t *reply_bytes) {
+    return send_request(message, first, first_bytes, second, second_bytes, reply, reply_bytes, NULL);
+}
+
+Result request_launch(const void *first, size_t first_bytes, const void *second, size_t second_bytes, void **reply,
+                      size_t *reply_bytes, int *waiting) {
+    return send_request(LAUNCH, first, first_bytes, second, second_bytes, reply, reply_bytes, waiting);
+}
+
+Result receive_answer(int waiting, void **reply, size_t *reply_bytes) {
+    char *data;
+    Result result = take_answer(waiting, &data, reply_bytes);
+    *reply = data;
+    close(waiting);
+    return result;
 }
 
 /* A child of fork must not find the lock held by a thread that it does not have. */

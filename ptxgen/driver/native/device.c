@@ -149,6 +149,7 @@ int device_attribute(int attribute) {
     case 83: return 1;                       /* managed memory */
     case 87: return 2;                       /* ratio of single to double */
     case 89: case 90: return 1;              /* concurrent managed access, preemption */
+    case 92: case 93: case 94: return 1;     /* waits of streams for values in memory, as they were */
     case 95: return 1;                       /* cooperative launches */
     case 97: return (int)machine.shared_per_multiprocessor - KIB;
     case 98: case 99: return 1;              /* flushes remote writes, registers host memory */
@@ -161,6 +162,7 @@ int device_attribute(int attribute) {
     case 119: return 1;                      /* pools are exported as file descriptors */
     case 120: return machine.capability >= 90;
     case 121: return 1;                      /* deferred mapping of arrays */
+    case 122: case 123: return 1;            /* waits of streams for values in memory: 64 bits, NOR */
     case 127: return machine.capability >= 90; /* tensor maps */
     case 129: return 1;                      /* unified function pointers */
     case 131: return -1;                     /* NUMA node of the host */

@@ -283,11 +283,21 @@ Result copy_box(struct Stream *stream, const struct Copy *copy) {
         !is_whole(copy->from, copy->from_pitch, copy->from_slice, copy))
         return INVALID_VALUE;
     struct Operation operation = {.kind = OP_COPY, .copy = *copy};
-    Result result = submit(stream, &operation);
-    /* Copies from and to memory that is not pinned have read or written it when they return. */
+    /* Copies from and to memory that is not pinned have read or written it when they return. Small ones do not wait for
+     * the stream (CUDA Runtime API, "API synchronization behavior"), which may wait for the program. */
+    enum { SMALL_BYTES = 64 * 1024 };
     bool pageable = (!in_heap(copy->to) && !is_registered(copy->to)) || (!in_heap(copy->from) && !is_registered(copy->from));
-    bool read_back = pageable && !in_heap(copy->to);
-    return result || !(machine.delay ? pageable : read_back) || capture_of(stream) ? result : synchronize_stream(stream);
+    bool read_back = pageable && !in_heap(copy->to), pending = !machine.delay && any_pending();
+    if (pageable && !read_back && pending && !capture_of(stream) && copy->height * copy->depth == 1 &&
+        copy->width <= SMALL_BYTES) {
+        operation.staged = malloc(copy->width);
+        memcpy(operation.staged, copy->from, copy->width);
+        operation.copy.from = operation.staged;
+        pageable = false;
+    }
+    Result result = submit(stream, &operation);
+    bool waits = machine.delay || pending ? pageable : read_back;
+    return result || !waits || capture_of(stream) ? result : synchronize_stream(stream);
 }
 
 static Result copy_bytes(u64 to, u64 from, size_t bytes, struct Stream *stream, bool wait) {

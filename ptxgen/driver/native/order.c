@@ -43,8 +43,11 @@ static struct Clock host_clock;
 static struct Done *done[MOST_DONE];
 static size_t done_count;
 static bool has_streams, has_host_memory;
+static struct Clock all_done; /* of all operations in `done` so far */
 /* The operation that this thread performs: a callback of the program runs after what its stream has done before. */
 static __thread const struct Issue *performing;
+/* The launch that this thread ends has waited for others: what it reads of them is not unordered. */
+static __thread bool has_waited;
 
 static void join(struct Clock *to, const struct Clock *from) {
     for (int at = 0; at < CLOCKS; at++)
@@ -102,6 +105,7 @@ struct Guard {
     u64 from, to;
     int allowed;
 };
+
 static struct Guard *guards;
 static size_t guard_count, guard_capacity;
 static struct sigaction handler_before;
@@ -121,15 +125,14 @@ static bool is_ordered(const struct Done *each, const struct Clock *clock) {
     return each->issue.slot < 0 || clock->of[each->issue.slot] >= each->issue.number;
 }
 
-/* Only whole pages of an allocation, so that no call of the system fails on what is not being written; small ones, such
- * as flags and nodes of a list, which no call of the system takes, also if a part is accessed. */
+/* The pages in which a part of pinned or managed memory is seen; false if there are none. Only whole pages of an allocation,
+ * so that no call of the system fails on what is not being written; small ones, such as flags and nodes of a list, which
+ * no call of the system takes, also if a part is accessed. */
 enum { SMALL_BYTES = 64 };
-static void guard_part(const struct Part *part) {
+static bool pages_of(const struct Part *part, struct Guard *made) {
     struct Range range;
-    u32 how = how_of(part);
-    if (!(how & (READ | WRITE | STRONG_WRITE)) || !find_range(part->address, &range) ||
-        (range.kind != PINNED_MEMORY && range.kind != MANAGED_MEMORY))
-        return;
+    if (!find_range(part->address, &range) || (range.kind != PINNED_MEMORY && range.kind != MANAGED_MEMORY))
+        return false;
     u64 page = (u64)sysconf(_SC_PAGESIZE), from = part->address, to = from + bytes_of(part);
     from = from == range.address ? from / page * page : (from + page - 1) / page * page;
     to = to >= range.address + range.bytes ? (to + page - 1) / page * page : to / page * page;
@@ -137,24 +140,43 @@ static void guard_part(const struct Part *part) {
         from = range.address / page * page;
         to = from + page;
     }
-    if (from >= to)
+    *made = (struct Guard){from, to, how_of(part) & WRITES ? PROT_NONE : PROT_READ};
+    return from < to;
+}
+
+static void guard_part(const struct Part *part) {
+    struct Guard made;
+    if (!pages_of(part, &made))
         return;
-    int allowed = how & (WRITE | STRONG_WRITE) ? PROT_NONE : PROT_READ;
     if (guard_count == guard_capacity) {
         guard_capacity = guard_capacity ? 2 * guard_capacity : 64;
         guards = realloc(guards, guard_capacity * sizeof *guards);
     }
-    guards[guard_count++] = (struct Guard){from, to, allowed};
-    mprotect((void *)from, to - from, allowed);
+    guards[guard_count++] = made;
+    mprotect((void *)made.from, made.to - made.from, made.allowed);
+}
+
+/* A flag, written with the scope of the system: the program that reads it sees all that came before it. */
+static bool is_flag(const struct Part *part) {
+    struct Range range;
+    return how_of(part) & SYSTEM_WRITE && find_range(part->address, &range) && range.kind != DEVICE_MEMORY &&
+           range.kind != VARIABLE_MEMORY;
 }
 
 static void guard_operation(const struct Done *each) {
+    struct Guard unused;
     if (is_ordered(each, &host_clock))
         return;
+    for (size_t at = 0; at < each->count; at++) /* nothing is claimed where the program may read a flag unseen */
+        if (is_flag(each->parts + at) && !pages_of(each->parts + at, &unused))
+            return;
+    enum { SEEN = READ | WRITE | STRONG_WRITE };
     for (int only_reads = 1; only_reads >= 0; only_reads--) /* pages that are written come last */
-        for (size_t at = 0; at < each->count; at++)
-            if (((how_of(each->parts + at) & WRITES) == 0) == only_reads)
-                guard_part(each->parts + at);
+        for (size_t at = 0; at < each->count; at++) {
+            const struct Part *part = each->parts + at;
+            if (((how_of(part) & WRITES) == 0) == only_reads && (how_of(part) & SEEN || is_flag(part)))
+                guard_part(part);
+        }
     if (guard_count)
         watch_faults();
 }
@@ -199,8 +221,32 @@ static void report(const char *kind, u64 address, const struct Done *one, u32 on
          verb_of(one_how), (u32)one->issue.slot, one->launch, one->site, what, verb, stream, launch, site);
 }
 
+/* Whether a part of an operation may set a flag: a strong write, or a copy or fill of one word. */
+static bool may_set(const struct Done *operation, const struct Part *part) {
+    enum { WORD = 8 };
+    return how_of(part) & (STRONG_WRITE | SYSTEM_WRITE) ||
+           (!operation->launch && how_of(part) & WRITE && bytes_of(part) <= WORD);
+}
+
+/* Whether one operation sets a flag that another one reads by a strong load: it may order all that they do. */
+static bool have_flag(const struct Done *one, const struct Done *other) {
+    enum { READS = STRONG_READ | SYSTEM_READ };
+    for (size_t at = 0, against = 0; at < one->count && against < other->count;) {
+        const struct Part *a = one->parts + at, *b = other->parts + against;
+        u64 a_end = a->address + bytes_of(a), b_end = b->address + bytes_of(b);
+        if (a->address < b_end && b->address < a_end &&
+            ((may_set(one, a) && how_of(b) & READS) || (how_of(a) & READS && may_set(other, b))))
+            return true;
+        if (a_end <= b_end)
+            at++;
+        else
+            against++;
+    }
+    return false;
+}
+
 static bool overlap(const struct Done *one, const struct Done *other) {
-    if (one->low >= other->high || other->low >= one->high)
+    if (one->low >= other->high || other->low >= one->high || have_flag(one, other))
         return false;
     for (size_t at = 0, against = 0; at < one->count && against < other->count;) {
         const struct Part *a = one->parts + at, *b = other->parts + against;
@@ -234,6 +280,19 @@ static bool meets_host(const struct Done *operation, u64 address, bool writes) {
     return false;
 }
 
+/* What an operation has done is ordered before a read of the flag that it has set. */
+static void take_flag(u64 address) {
+    for (size_t at = 0; at < done_count; at++)
+        for (size_t each = 0; each < done[at]->count; each++) {
+            const struct Part *part = done[at]->parts + each;
+            if (address >= part->address && address < part->address + bytes_of(part) && is_flag(part) &&
+                !is_ordered(done[at], &host_clock)) {
+                order_waited(&done[at]->issue.clock, false);
+                return;
+            }
+        }
+}
+
 static void on_fault(int number, siginfo_t *info, void *context) {
     u64 address = (u64)info->si_addr, page = (u64)sysconf(_SC_PAGESIZE);
     struct Guard *guard = NULL;
@@ -257,6 +316,8 @@ static void on_fault(int number, siginfo_t *info, void *context) {
 #endif
     mprotect((void *)(address / page * page), page, PROT_READ | PROT_WRITE);
     pthread_mutex_lock(&order_lock);
+    if (!writes)
+        take_flag(address);
     struct Clock clock = host_clock;
     if (performing)
         join(&clock, &performing->clock);
@@ -276,6 +337,11 @@ const struct Issue *order_begins(const struct Issue *issue) {
 
 void order_ends(const struct Issue *before) {
     performing = before;
+}
+
+/* A stream has found a value in memory for which it waited: what has run may have written it. */
+void order_handed_on(struct Clock *to) {
+    order_join(to, &all_done);
 }
 
 /* A callback begins: it may start or wake any thread of the program, so that what its stream has done before it is
@@ -299,9 +365,10 @@ static void has_run(const char *what, u32 launch, const char *site, struct Part 
         if (parts[at].address + bytes_of(parts + at) > made->high)
             made->high = parts[at].address + bytes_of(parts + at);
     pthread_mutex_lock(&order_lock);
+    join(&all_done, &made->issue.clock);
     for (size_t at = 0; at < done_count; at++) {
         bool same = done[at]->issue.slot == made->issue.slot; /* one stream, or one graph */
-        if (!same && !is_ordered(done[at], &made->issue.clock) && !is_ordered(made, &done[at]->issue.clock))
+        if (!same && !has_waited && !is_ordered(done[at], &made->issue.clock) && !is_ordered(made, &done[at]->issue.clock))
             overlap(done[at], made);
     }
     if (done_count == MOST_DONE)
@@ -348,10 +415,13 @@ void order_filled(const struct Fill *fill, const char *site) {
     has_run("fill", 0, site, parts, fill->height);
 }
 
-void order_launched(const char *name, u32 launch, const char *site, const void *parts, size_t count) {
+/* `waited`: it has waited for the program or another stream, which no clock shows. */
+void order_launched(const char *name, u32 launch, const char *site, const void *parts, size_t count, bool waited) {
     struct Part *copied = malloc(count * sizeof *copied + 1);
     memcpy(copied, parts, count * sizeof *copied);
+    has_waited = waited;
     has_run(name, launch, site, copied, count);
+    has_waited = false;
 }
 
 /* Memory is given back: a stream's own free conflicts with what else may use it; then nothing is known of it. */

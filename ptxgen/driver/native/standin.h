@@ -38,7 +38,8 @@ enum {
     FILE_NOT_FOUND = 301,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
-    NOT_READY = 600,
+    NOT_READY = 600, /* also the answer to a launch that waits for the program, or for another stream */
+    LAUNCH_TIMEOUT = 702,
     FIRST_STICKY = 700,
     LAST_STICKY = 719,
     NOT_SUPPORTED = 801,
@@ -88,6 +89,11 @@ bool served(void);
 /* Sends one message in two parts and returns the status; `reply` (if given) must be freed. */
 Result request(enum Message message, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
                void **reply, size_t *reply_bytes);
+/* The same for a launch: where the answer is NOT_READY, the rest of it comes at `*waiting`, a socket of its own. */
+Result request_launch(const void *first, size_t first_bytes, const void *second, size_t second_bytes, void **reply,
+                      size_t *reply_bytes, int *waiting);
+/* The rest of an answer; closes the socket. */
+Result receive_answer(int waiting, void **reply, size_t *reply_bytes);
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 Result unsupported(const char *name);
 void print_later(const char *text, size_t bytes);
@@ -124,11 +130,12 @@ struct Issue order_issue(struct Stream *stream, const struct Clock *implicit);
 void order_join(struct Clock *to, const struct Clock *from);
 void order_waited(const struct Clock *clock, bool idle);
 const struct Issue *order_begins(const struct Issue *issue);
+void order_handed_on(struct Clock *to);
 void order_ends(const struct Issue *before);
 void order_calls_back(void);
 void order_copied(const struct Copy *copy, const char *site);
 void order_filled(const struct Fill *fill, const char *site);
-void order_launched(const char *name, u32 launch, const char *site, const void *parts, size_t count);
+void order_launched(const char *name, u32 launch, const char *site, const void *parts, size_t count, bool waited);
 void order_freed(u64 address, u64 bytes, const char *site);
 
 /* stream.c: operations of streams */
@@ -138,6 +145,7 @@ struct Event;
 
 enum OperationKind {
     OP_EMPTY, OP_COPY, OP_FILL, OP_LAUNCH, OP_HOST, OP_GRAPH, OP_FREE, OP_RECORD, OP_WAIT, OP_ALLOCATE, OP_CONDITIONAL,
+    OP_WAIT_VALUE,
 };
 
 struct Copy { /* the site, where in the program it was issued, is the operation's own */
@@ -158,7 +166,7 @@ struct LaunchShape {
     u32 shared_bytes, flags;
     u32 stream;
 };
-enum { COOPERATIVE = 1, PROGRAMMATIC = 2, WANTS_ACCESSES = 4 };
+enum { COOPERATIVE = 1, PROGRAMMATIC = 2, WANTS_ACCESSES = 4, MAY_WAIT = 8 };
 
 struct Kernel {
     struct Function *function;
@@ -172,6 +180,12 @@ struct Host {
     void *data;
 };
 
+/* A stream waits until a word of memory has a value (CUstreamWaitValue_flags). */
+struct WaitedValue {
+    u64 address, value;
+    u32 flags, bytes;
+};
+
 /* A place in a stream: after so many of its operations. */
 struct Point {
     struct Stream *stream;
@@ -181,6 +195,7 @@ struct Point {
 struct Operation {
     enum OperationKind kind;
     char *site; /* where in the program a copy, fill or free was issued; NULL where nobody asks */
+    void *staged; /* what a copy from memory that is not pinned reads; freed once it has run */
     union {
         struct Copy copy;
         struct Fill fill;
@@ -189,6 +204,7 @@ struct Operation {
         struct Graph *graph;
         struct Event *event;
         struct Point point; /* the stream waits until another one has come so far */
+        struct WaitedValue value;
         u64 address;
         struct Conditional *conditional;
     };
@@ -208,6 +224,9 @@ struct Stream {
     int flags, priority;
     struct Queued *first, *last; /* operations that have not run yet */
     u64 issued, done;            /* operations so far */
+    bool has_waiting, is_busy;   /* the first one is a launch that waits; a callback of the program runs */
+    int waiting;                 /* where the rest of the answer to that launch comes */
+    pthread_t runner;            /* of the callback */
     struct Clock clock;          /* of its last operation */
     struct Stream *next;         /* of all streams, the newest first */
 };
@@ -230,6 +249,7 @@ Result submit(struct Stream *stream, const struct Operation *operation);
 Result perform(const struct Operation *operation);
 Result synchronize(void);
 Result synchronize_stream(struct Stream *stream);
+bool any_pending(void);
 u32 stream_number(struct Stream *stream);
 
 /* capture.c */

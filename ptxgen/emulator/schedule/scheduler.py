@@ -49,6 +49,8 @@ _LEAST_PATIENCE = 16
 #: part of the time that the program has spun, up to this time: 18 minutes at 1 GHz.
 _QUIET_LIMIT = 200_000
 _QUIET_PART, _LONGEST_DELAY = 32, 2**40
+#: Quiet steps after which a loop that counts its rounds, or reads a clock, may wait for something outside the launch.
+_ASK_AFTER = 4096
 #: Every so many quiet steps the state of the warps is compared.
 _LOOK_EVERY = 16
 
@@ -87,6 +89,11 @@ class Scheduler:
         self._late: list[NDArray[np.int64]] = []
         self.instructions = 0
         self.blocked = False
+        #: Called when all that can run spins (True), or has had no effect for long (False); True once something outside
+        #: the launch has changed what it reads.
+        self.outside: Callable[[bool], bool] | None = None
+        #: True once that has been so: the launch has not run alone.
+        self.had_help = False
         #: The warp that an exploration holds, and the points that warps pass; None outside explorations.
         self.delays = Delays(machine, warps, program, held) if explored else None
         #: The instruction that runs, and the warps that execute it.
@@ -97,7 +104,7 @@ class Scheduler:
         self._quiet_time = 0
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
         self._patience = _LEAST_PATIENCE if explored else _QUIET_STEPS
-        self._look_at, self._give_ups, self.spinning = 0, 0, False
+        self._look_at, self._give_ups, self.spinning, self._ask_at = 0, 0, False, _ASK_AFTER
         self._traced = machine.events.observes("instruction_issued")
         self.code = Code(program, machine, watchers, single=self._traced)
         self._rounds, self._retries = Repetition(self._state), Repetition(self._state)
@@ -233,6 +240,14 @@ class Scheduler:
                     return "deadlock"
         return status
 
+    def _is_helped(self, *, certain: bool) -> bool:
+        """Whether something outside the launch lets loops go on that spin, or seem to."""
+        if self.outside is None or not self.outside(certain):
+            return False
+        self.had_help = True
+        self.look_again()
+        return True
+
     def limit(self, steps: int) -> None:
         """End the launch as incomplete after so many steps, if that is less than its limit."""
         self._watchdog.max_steps = min(self._watchdog.max_steps, steps)
@@ -315,7 +330,7 @@ class Scheduler:
                 max(self._patience // 4, _LEAST_PATIENCE) if spun else min(self._patience + 1, _QUIET_STEPS)
             )
             self._seen_effects, self._quiet_since, self._look_at = machine.effects, self.warps.steps, 0
-            self._quiet_time = machine.timeline.now
+            self._quiet_time, self._ask_at = machine.timeline.now, _ASK_AFTER
             return self.warps.pick()
         if quiet < self._patience:
             return self.warps.pick()
@@ -325,9 +340,13 @@ class Scheduler:
             self._rounds.restart()
             if machine.timeline.jump():
                 return self.warps.pick()
+        if self.outside is not None and quiet >= self._ask_at:
+            self._ask_at = 2 * quiet
+            if self._is_helped(certain=False):
+                return self.warps.pick()
         if self.warps.steps >= self._look_at and self._all_spin(quiet):
             self._rounds.restart()
-            if not self._unblock():
+            if not machine.timeline.jump() and not self._is_helped(certain=True) and not self._unblock():
                 self.spinning = True
                 return None
         if machine.reads_time:
