@@ -139,10 +139,10 @@ class RegisterDeclarator(NamedTuple):
 
 
 class RegisterDeclaration(Spelled):
-    """`.reg {.align n} {.v2|.v4} .type declarators;`."""
+    """`.reg {.attribute(...)} {.align n} {.v2|.v4} .type declarators;`."""
 
-    __slots__ = ("align", "declarators", "type", "vector")
-    _fields = ("type", "declarators", "vector", "align")
+    __slots__ = ("align", "attributes", "declarators", "type", "vector")
+    _fields = ("type", "declarators", "vector", "align", "attributes")
 
     def __init__(
         self,
@@ -150,6 +150,7 @@ class RegisterDeclaration(Spelled):
         declarators: Iterable[tuple[str, int | None]],
         vector: int | None = None,
         align: int | None = None,
+        attributes: Iterable[str] = (),
         *,
         trivia: str = INDENT,
     ) -> None:
@@ -158,14 +159,16 @@ class RegisterDeclaration(Spelled):
         self.declarators = tuple([RegisterDeclarator(name, count) for name, count in declarators])
         self.vector = vector
         self.align = align
+        self.attributes = tuple(attributes)
 
     def _plain(self) -> str:
-        words = _qualified(self.align, self.vector, self.type)
+        words = _qualified(self.align, self.vector, self.type, self.attributes)
         return f".reg {words} {', '.join(map(str, self.declarators))};"
 
 
-def _qualified(align: int | None, vector: int | None, type: str) -> str:
-    words = [f".align {align}"] if align is not None else []
+def _qualified(align: int | None, vector: int | None, type: str, attributes: Sequence[str] = ()) -> str:
+    words = [f".attribute({', '.join(attributes)})"] if attributes else []
+    words += [f".align {align}"] if align is not None else []
     if vector is not None:
         words.append(f".v{vector}")
     return " ".join([*words, f".{type}"])
@@ -220,9 +223,7 @@ class Variable(Spelled):
     def _plain(self) -> str:
         words = [f".{self.linkage}"] if self.linkage else []
         words.append(f".{self.space}" + ("" if self.bank is None else f"[{self.bank}]"))
-        if self.attributes:
-            words.append(f".attribute({', '.join(self.attributes)})")
-        words.append(_qualified(self.align, self.vector, self.type))
+        words.append(_qualified(self.align, self.vector, self.type, self.attributes))
         return " ".join([*words, ", ".join(map(str, self.declarators))]) + ";"
 
 
@@ -237,6 +238,7 @@ class Parameter(Spelled):
         "_after",
         "align",
         "array",
+        "attributes",
         "name",
         "ptr",
         "ptr_align",
@@ -245,7 +247,7 @@ class Parameter(Spelled):
         "type",
         "vector",
     )
-    _fields = ("name", "type", "align", "array", "ptr", "ptr_space", "ptr_align", "space", "vector")
+    _fields = ("name", "type", "align", "array", "ptr", "ptr_space", "ptr_align", "space", "vector", "attributes")
 
     def __init__(
         self,
@@ -258,6 +260,7 @@ class Parameter(Spelled):
         ptr_align: int | None = None,
         space: str = "param",
         vector: int | None = None,
+        attributes: Iterable[str] = (),
         *,
         trivia: str = INDENT,
     ) -> None:
@@ -271,6 +274,7 @@ class Parameter(Spelled):
         self.ptr_align = ptr_align
         self.space = space
         self.vector = vector
+        self.attributes = tuple(attributes)
         self._after = ""  # trivia before the comma that follows
 
     @property
@@ -278,7 +282,7 @@ class Parameter(Spelled):
         return self.array[0] if self.array else None
 
     def _plain(self) -> str:
-        words = [f".{self.space}", _qualified(self.align, self.vector, self.type)]
+        words = [f".{self.space}", _qualified(self.align, self.vector, self.type, self.attributes)]
         if self.ptr:
             words.append(".ptr")
         if self.ptr_space:

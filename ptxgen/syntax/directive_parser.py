@@ -19,7 +19,7 @@ from ptxgen.syntax.declarations import (
     SectionData,
     Variable,
 )
-from ptxgen.syntax.lexer import COUNT, NAME, TRIVIA, integer_value
+from ptxgen.syntax.lexer import COUNT, NAME, TRIVIA, integer_value, word_value
 from ptxgen.syntax.operand_parser import OperandParser
 from ptxgen.syntax.tree import Label, LineTable, Spelled, Statement
 
@@ -84,7 +84,7 @@ class DirectiveParser(OperandParser):
         node._spelling = self._spelling(start)
 
     def _integer(self, expected: str) -> int:
-        return integer_value(self.expect_integer(expected))
+        return word_value(self.expect_integer(expected))
 
     def _list(self, item: Callable[[], str]) -> list[str]:
         items = [item()]
@@ -144,7 +144,7 @@ class DirectiveParser(OperandParser):
         dims: list[int | None] = []
         while self.accept("["):
             unsized = not dims and self.at("]")
-            dims.append(None if unsized else self._integer("an array size"))
+            dims.append(None if unsized else integer_value(self.expect_integer("an array size")))
             self.expect("]")
         return tuple(dims)
 
@@ -160,7 +160,8 @@ class DirectiveParser(OperandParser):
         """`.reg ...;`."""
         start = self.start
         self.expect(".reg")
-        align = self._aligns()
+        attributes: list[str] = []
+        align = self._aligns(attributes)
         vector, type_name = self._vector_type()
         declarators: list[RegisterDeclarator] = []
         if not self.at(";"):
@@ -168,7 +169,7 @@ class DirectiveParser(OperandParser):
             while self.accept(","):
                 declarators.append(RegisterDeclarator(self.expect_name("a register name"), self._count()))
         self.expect(";")
-        node = RegisterDeclaration(type_name, declarators, vector, align, trivia=trivia)
+        node = RegisterDeclaration(type_name, declarators, vector, align, attributes, trivia=trivia)
         self.finish(node, start)
         return node
 
@@ -223,10 +224,13 @@ class DirectiveParser(OperandParser):
 
     def _parameter(self) -> Parameter:
         trivia, start = self.trivia, self.start
+        attributes: list[str] = []
+        while self.at(".attribute"):
+            attributes += self._attributes()
         if self.token not in (".param", ".reg"):
             self.fail("'.param' or '.reg'")
         space = self.advance()[1:]
-        align = self._aligns()
+        align = self._aligns(attributes)
         vector, type_name = self._vector_type()
         pointer = self.accept(".ptr")
         pointer_space = pointer_align = None
@@ -239,10 +243,20 @@ class DirectiveParser(OperandParser):
         dims = None
         if self.at("["):
             self.advance()
-            dims = (None if self.at("]") else self._integer("an array size"),)
+            dims = (None if self.at("]") else word_value(self.expect_integer("an array size")),)
             self.expect("]")
         node = Parameter(
-            name, type_name, align, dims, pointer, pointer_space, pointer_align, space, vector, trivia=trivia
+            name,
+            type_name,
+            align,
+            dims,
+            pointer,
+            pointer_space,
+            pointer_align,
+            space,
+            vector,
+            attributes,
+            trivia=trivia,
         )
         self.finish(node, start)
         return node

@@ -148,8 +148,26 @@ def is_integer(number: str) -> bool:
     return _INTEGER_ONLY.fullmatch(number) is not None
 
 
+_INTEGER_MASK = (1 << 64) - 1
+_SIGN, _WORD_MASK = 1 << 63, (1 << 32) - 1
+
+
 def integer_value(number: str) -> int:
-    """The value of an integer literal or of WARP_SZ; a leading 0 is octal, as in C."""
+    """The value of an integer literal or of WARP_SZ, in 64 bits as ptxas keeps it; a leading 0 is octal, as in C."""
+    return _value(number) & _INTEGER_MASK
+
+
+def word_value(number: str) -> int:
+    """The value of an integer literal in a place of 32 bits, such as a count, an alignment or a number of threads.
+
+    ptxas 13.5 compares a signed integer with 2^32 and keeps the low 32 bits: from 2^63 on it takes what it should
+    refuse. Values from 2^32 to 2^63 are returned as they are; the caller refuses them.
+    """
+    value = integer_value(number)
+    return value & _WORD_MASK if value >= _SIGN else value
+
+
+def _value(number: str) -> int:
     if number == "WARP_SZ":
         return WARP_SIZE
     digits = number[:-1] if number[-1] == "U" else number

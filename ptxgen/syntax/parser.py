@@ -225,6 +225,8 @@ class _Parser(DirectiveParser):
                 return self.location(trivia)
             case ".pragma":
                 return self.pragma(trivia)
+            case ".target":  # ptxas takes it anywhere in a body (measured, 13.5)
+                return self.header(trivia)
             case ".branchtargets" | ".calltargets" | ".callprototype" as name:
                 if not (before and isinstance(before[-1], Label)):
                     self.fail(f"a label before '{name}'")

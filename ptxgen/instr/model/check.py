@@ -29,7 +29,7 @@ from ptxgen.instr.module.context import Context
 from ptxgen.instr.module.cta_groups import group_of, group_problems
 from ptxgen.instr.module.debugging import Debugging
 from ptxgen.instr.module.functions import directive_problems, pragma_problems
-from ptxgen.instr.module.header import context_of
+from ptxgen.instr.module.header import context_of, retargeted
 from ptxgen.instr.module.limits import Limits, local_problems, promise_problems
 from ptxgen.instr.module.linking import Linker
 from ptxgen.instr.module.lists import LISTS, list_problems
@@ -118,6 +118,7 @@ class _Checker:
     def __init__(self, module: syntax.Module, target: str | None, analysis: Analysis, differences: bool) -> None:
         self.module, self.analysis, self.differences = module, analysis, differences
         self.context, self._header = context_of(module, target)
+        self._wanted = target
         self.linker = Linker(self.context)
         self.debugging = Debugging(self.context)
         self.limits = Limits(self.context)
@@ -204,8 +205,21 @@ class _Checker:
                 yield from _located(directive_problems(statement, self.context))
             case syntax.Directive(name="pragma"):
                 yield from _at(statement, pragma_problems(statement, self.context, "statement", self._function))
+            case syntax.Directive(name="target"):
+                yield from _at(statement, self._retarget(statement))
             case syntax.Directive():
                 yield from _at(statement, list_problems(statement, self.context, scope))
+
+    def _retarget(self, statement: syntax.Directive) -> list[Problem]:
+        """Judge what follows by the architecture of a `.target` within a function; returns what is wrong with it."""
+        body = self._function.body if self._function is not None else None
+        nested = body is None or all(each is not statement for each in body.statements)
+        context, problems = retargeted(statement, self.module, self.context, nested=nested)
+        if self._wanted is not None:  # the caller's target stands for all of the module's
+            return [problem for problem in problems if problem.code != "target"]
+        self.context = self.linker.context = self.debugging.context = self.limits.context = context
+        self._legal = _remembered(context)
+        return problems
 
     def _instruction(self, statement: syntax.Instruction, scope: Scope) -> Sequence[Diagnostic]:
         """What is wrong with an instruction; the fast way out is one whose like was legal before."""

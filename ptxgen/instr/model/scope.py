@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from ptxgen import syntax
 from ptxgen.instr.model.special import special_register
@@ -171,14 +172,17 @@ def declare(scope: Scope, *statements: syntax.Statement) -> list[str]:
 
 
 def declare_parameters(scope: Scope, function: syntax.Function) -> list[str]:
-    """Add the parameters and return values of a function, for its body; the names that were declared before."""
+    """Add the parameters and return values of a function, for its body; the names that were declared before.
+
+    Names in a declaration without a body stand for nothing, and may repeat (measured, ptxas 13.5).
+    """
     given: SymbolKind = "parameter" if function.kind == "entry" else "argument"
     clashes = [
         scope.add(symbol if symbol.kind == "register" else replace(symbol, kind=kind))
         for kind, parameters in (("result", function.returns), (given, function.parameters))
         for symbol in map(parameter, parameters)
     ]
-    return [name for name in clashes if name is not None]
+    return [name for name in clashes if name is not None] if function.body is not None else []
 
 
 def declare_labels(scope: Scope, statements: Sequence[syntax.Statement]) -> None:
@@ -210,6 +214,7 @@ def list_symbol(scope: Scope, name: str, behind: syntax.Directive | syntax.CallP
     """The symbol of a label in front of a list or a prototype."""
     if isinstance(behind, syntax.CallPrototype):
         return Symbol(name, "prototype", signatures=(signature(behind),))
-    functions = [scope(target) for target in names_in(behind)] if behind.name == "calltargets" else []
-    signatures = tuple(one for each in functions if each is not None for one in each.signatures)
+    functions = map(scope, names_in(behind)) if behind.name == "calltargets" else ()
+    known = takewhile(lambda each: each is not None, functions)  # L<4294967295> names more than can be
+    signatures = tuple(one for each in known if each is not None for one in each.signatures)
     return Symbol(name, _LISTS[behind.name], signatures=signatures)

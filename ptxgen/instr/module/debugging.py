@@ -8,7 +8,7 @@ from ptxgen import syntax
 from ptxgen.instr.model.symbols import Problem
 from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.instr.module.context import Context, non_ascii
-from ptxgen.syntax.lexer import integer_value
+from ptxgen.syntax.lexer import integer_value, word_value
 
 _SECTION = Availability("2.0", ALL)
 _SIZES = Availability("3.2", ALL)
@@ -32,11 +32,12 @@ class Debugging:
 
     def file(self, statement: syntax.FileDirective) -> Iterator[Problem]:
         """What is wrong with a `.file`."""
-        if statement.index >= _LIMIT:
-            yield Problem("file-index", f"the index of a .file must be less than 2^32, not {statement.index}")
-        elif statement.index in self.files:
-            yield Problem("redeclared", f".file {statement.index} is declared already")
-        self.files.add(statement.index)
+        index = word_value(statement.arguments[0])
+        if index >= _LIMIT:
+            yield Problem("file-index", f"the index of a .file must be less than 2^32, not {index}")
+        elif index in self.files:
+            yield Problem("redeclared", f".file {index} is declared already")
+        self.files.add(index)
         yield from non_ascii(statement.arguments[1])
         if len(statement.arguments) > 2:
             yield from self.context.lacks("the time stamp of .file", _SIZES)
@@ -51,6 +52,9 @@ class Debugging:
             name = (statement.function_name or "").partition("+")[0]
             self.wanted.append((statement, name))
         self.places.add(statement.source)
+        if any(len(text) > 9 and word_value(text) >= _LIMIT for text in statement.arguments[:3]):
+            place = " ".join(statement.arguments[:3])
+            yield Problem("location", f"the numbers of .loc must be less than 2^32, not {place}")
 
     def section(self, statement: syntax.Section) -> Iterator[tuple[syntax.Statement, Problem]]:
         """What is wrong with the data of a section."""
@@ -84,11 +88,12 @@ class Debugging:
         for text in each.values:
             if text[0] == "-":
                 yield from self.context.lacks(f"the negative number {text} in a section", _NEGATIVE)
-                value = -integer_value(text[1:])
+                value = integer_value(text[1:])
+                value = -value if value < 2**63 else -(2**64)  # too small for any type
             elif bits >= 32 or len(text) < 3:  # ptxas cuts wider numbers (measured, 13.5)
                 continue
             else:
-                value = integer_value(text)
+                value = integer_value(text) % _LIMIT  # ptxas compares the low 32 bits
             if not low <= value < high:
                 yield Problem("data-range", f"a .{each.type} is {low} to {high - 1}, not {text}")
 

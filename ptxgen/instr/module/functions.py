@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ptxgen import syntax
 from ptxgen.instr.model.symbols import Problem
 from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.instr.module.context import Context, non_ascii
-from ptxgen.syntax.lexer import integer_value
+from ptxgen.syntax.lexer import WARP_SIZE, word_value
 
 _LIMIT = 2**32 - 1
 
@@ -101,10 +102,15 @@ def _problems(
                 legal = ", ".join(sorted(_LANGUAGES))
                 yield Problem("directive-value", f".language {argument} is unknown; use {legal}")
             continue
-        value = integer_value(argument)
+        value = word_value(argument)
         if not known.low <= value <= known.high:
             legal = f"{known.low} to {known.high}" if known.high < _LIMIT else f"{known.low} or more, in 32 bits"
             yield Problem("directive-value", f"{name} must be {legal}, not {argument}")
+    if each.name in ("maxntid", "reqntid"):
+        threads = prod(map(word_value, each.arguments)) & _LIMIT
+        if threads > _LIMIT + 1 - WARP_SIZE:
+            # ptxas rounds the product up to warps in 32 bits, and divides by it
+            yield Problem("directive-value", f"{name} asks for {threads} threads, on which ptxas crashes")
     if known.excludes in names:
         yield Problem("directive-conflict", f"{name} and .{known.excludes} exclude each other")
     if each.name in before and not known.repeatable:

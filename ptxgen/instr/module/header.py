@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ptxgen import syntax
 from ptxgen.instr.model.symbols import Problem, TextureMode, unavailable
@@ -26,6 +27,8 @@ OPTIONS = {
     **dict.fromkeys(_TEXTURE_MODES, Availability("1.0", ALL)),  # measured, ptxas 13.5; 1.5 in the manual
 }
 _ADDRESS_SIZE = Availability("2.3", ALL)
+
+_NO_DEBUG = Problem("missing-directive", ".target debug requires debug information: a .section such as .debug_info")
 
 Found = tuple[syntax.Statement | None, Problem]
 
@@ -54,8 +57,7 @@ def context_of(module: syntax.Module, target: str | None) -> tuple[Context, list
         if item.name == "address_size":
             found += [(item, problem) for problem in _address_size(item, version)]
         elif item.name == "target" and "debug" in item.arguments and not _has_debug_sections(module):
-            message = ".target debug requires debug information: a .section such as .debug_info"
-            found.append((item, Problem("missing-directive", message)))
+            found.append((item, _NO_DEBUG))
     return Context(architecture, version, texture_mode_of(module)), found
 
 
@@ -77,22 +79,8 @@ def _target(
         message = ".version must be followed by .target, for example .target sm_100a"
         found.append((directives[0] if directives else None, Problem("missing-directive", message)))
     for item in written:
-        for position, word in enumerate(item.arguments):
-            if word not in OPTIONS or position == 0:
-                try:
-                    architecture = parse_target(word)
-                except TargetError as error:
-                    found.append((item, Problem("target", str(error))))
-                continue
-            problems = [*unavailable(f".target {word}", OPTIONS[word], None, version)]
-            if word in _TEXTURE_MODES:
-                if mode not in (None, word):
-                    problems.append(Problem("target-option", f".target has one texture mode, not {mode} and {word}"))
-                mode = word
-            elif word == "map_f64_to_f32" and architecture is not None and architecture.number >= 13:
-                message = f"map_f64_to_f32 requires a target without .f64, sm_10 to sm_12, not {architecture}"
-                problems.append(Problem("target-option", message))
-            found += [(item, problem) for problem in problems]
+        architecture, mode, problems = _words(item, architecture, mode, version, in_body=False)
+        found += [(item, problem) for problem in problems]
     if wanted is not None:
         found = [(item, problem) for item, problem in found if problem.code != "target"]
         architecture = None
@@ -101,6 +89,50 @@ def _target(
         except TargetError as error:
             found.append((written[0] if written else None, Problem("target", str(error))))
     return architecture, found
+
+
+def _words(
+    item: syntax.Directive, architecture: Target | None, mode: str | None, version: tuple[int, int], *, in_body: bool
+) -> tuple[Target | None, str | None, list[Problem]]:
+    """The architecture and texture mode after the words of a `.target`, which starts with these, and what is wrong."""
+    found: list[Problem] = []
+    for position, word in enumerate(item.arguments):
+        if word not in OPTIONS or (position == 0 and not in_body):
+            try:
+                architecture = parse_target(word)
+            except TargetError as error:
+                found.append(Problem("target", str(error)))
+            continue
+        found += unavailable(f".target {word}", OPTIONS[word], None, version)
+        if word in _TEXTURE_MODES:
+            if mode not in (None, word):
+                found.append(Problem("target-option", f".target has one texture mode, not {mode} and {word}"))
+            mode = word
+        elif word == "map_f64_to_f32" and architecture is not None and architecture.number >= 13:
+            message = f"map_f64_to_f32 requires a target without .f64, sm_10 to sm_12, not {architecture}"
+            found.append(Problem("target-option", message))
+    return architecture, mode, found
+
+
+def retargeted(
+    item: syntax.Directive, module: syntax.Module, context: Context, *, nested: bool
+) -> tuple[Context, list[Problem]]:
+    """The context behind a `.target` within a function, and what is wrong with it.
+
+    ptxas 13.5 judges what follows by the new architecture, to the end of the text. In a `nested` block it forgets what
+    a newer one allows, and crashes there: the older of the two counts.
+    """
+    mode = f"texmode_{context.texture_mode}"
+    architecture, _, found = _words(item, context.target, mode, context.version, in_body=True)
+    if architecture is not None and not any(problem.code == "target" for problem in found):
+        message = target_problem(architecture, context.version)
+        if message is not None:
+            found.append(Problem("target", message))
+    if "debug" in item.arguments and not _has_debug_sections(module):
+        found.append(_NO_DEBUG)
+    if nested and architecture is not None and context.target is not None:
+        architecture = min(architecture, context.target, key=lambda each: each.number)
+    return replace(context, target=architecture), found
 
 
 def _address_size(item: syntax.Directive, version: tuple[int, int]) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from ptxgen.instr.model.targets import Target
 from ptxgen.instr.model.types import TYPES
 from ptxgen.instr.module.context import Context
 from ptxgen.instr.module.reach import Reach, instructions, live
-from ptxgen.syntax.lexer import integer_value
+from ptxgen.syntax.lexer import word_value
 
 if TYPE_CHECKING:
     from ptxgen.instr.model.analyze import Analysis
@@ -218,7 +218,7 @@ def _object_problems(entry: syntax.Function, functions: list[syntax.Function], r
 def _numbers(entry: syntax.Function) -> Mapping[str, tuple[int, ...]]:
     """The numbers of an entry's directives; of one that stands twice the last."""
     return {
-        each.name: tuple(integer_value(text) for text in each.arguments if not text.startswith('"'))
+        each.name: tuple(word_value(text) for text in each.arguments if not text.startswith('"'))
         for each in entry.directives
         if each.name != "pragma"
     }
@@ -314,7 +314,7 @@ def promise_problems(entry: syntax.Function, context: Context) -> Iterator[Found
     for each in entry.directives:
         if each.name in ("pragma", "language"):
             continue
-        extents = tuple(integer_value(text) for text in each.arguments)
+        extents = tuple(word_value(text) for text in each.arguments)
         for message in _beyond(each.name, extents, entry, context.target):
             yield each, Problem("directive-value", message, "warning")
 

@@ -27,5 +27,6 @@ def list_problems(statement: syntax.Directive, context: Context, scope: Scope) -
         if symbol is None:
             where = "in this block or one around it" if wanted == "label" else "declared before this"
             yield Problem("undeclared-name", f"the {what} {target} of .{name} is not {where}")
+            return  # L<4294967295> names more than can be
         elif symbol.kind != wanted:
             yield Problem("operand-kind", f"{target} of .{name} must be a {what}, not a {symbol.kind}")

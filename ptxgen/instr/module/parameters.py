@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ptxgen import syntax
 from ptxgen.instr.model.scope import parameter
@@ -10,14 +11,17 @@ from ptxgen.instr.model.symbols import Problem
 from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.instr.module.context import Context, power_of_two
 from ptxgen.instr.module.variables import (
+    ATTRIBUTES,
     OPAQUE,
     alignment_problems,
+    attribute_name,
     parameter_type_problems,
     type_problems,
 )
 
 _ENTRY_LIST = Availability("1.4", ALL)
 _POINTER = Availability("2.2", ALL)
+_LIMIT = 2**32
 _IN_PARAM = Availability("2.0", "sm_20+")
 _UNSIZED = Availability("6.0", "sm_30+")
 #: How many bytes of parameters an entry may have, and since when.
@@ -34,16 +38,23 @@ def parameter_problems(
     """What is wrong with the parameters and return values, each with its place."""
     is_entry = isinstance(function, syntax.Function) and function.kind == "entry"
     unnamed = isinstance(function, syntax.CallPrototype)
-    for position, each in enumerate(function.parameters):
-        is_last = position == len(function.parameters) - 1
-        problems = _entry(each, context) if is_entry else _formal(each, context, unnamed=unnamed, is_last=is_last)
-        for problem in problems:
-            yield each, problem
+    defines = isinstance(function, syntax.Function) and function.body is not None
+    for each in (*function.returns, *function.parameters):
         if each.ptr and not is_entry and isinstance(function, syntax.Function):
             message = f".ptr requires a parameter of an entry, not {each.name} of a function"
             yield each, Problem("parameter-attribute", message)
+        for problem in _attribute_problems(each, context, is_entry=is_entry, defines=defines):
+            yield each, problem
+    for position, each in enumerate(function.parameters):
+        is_last = position == len(function.parameters) - 1
+        if is_entry:
+            problems = _entry(each, context)
+        else:
+            problems = _formal(each, context, unnamed=unnamed, defines=defines, is_last=is_last)
+        for problem in problems:
+            yield each, problem
     for each in function.returns:
-        for problem in _formal(each, context, unnamed=unnamed, is_return=True):
+        for problem in _formal(each, context, unnamed=unnamed, defines=defines, is_return=True):
             yield each, problem
     if len(function.returns) > 1 and any(each.space != "reg" for each in function.returns):
         message = "a function returns one value in .param, or several in .reg; use a .param array for more"
@@ -54,6 +65,17 @@ def parameter_problems(
                 yield function, problem
         for problem in _size_problems(function, context):
             yield function, problem
+
+
+def _attribute_problems(
+    each: syntax.Parameter, context: Context, *, is_entry: bool, defines: bool
+) -> Iterator[Problem]:
+    """Attributes belong to .global variables; ptxas 13.5 overlooks some on parameters of functions."""
+    for name in map(attribute_name, each.attributes):
+        yield from context.lacks(f".attribute(.{name})", ATTRIBUTES[name])
+        refused = is_entry or (name == "managed" and defines)
+        message = f".{name} requires .global variables, but {each.name} is a parameter in .{each.space}"
+        yield Problem("attribute", message, "error" if refused else "warning")
 
 
 def _common(each: syntax.Parameter, context: Context) -> Iterator[Problem]:
@@ -71,24 +93,39 @@ def _entry(each: syntax.Parameter, context: Context) -> Iterator[Problem]:
     if each.space != "param":
         yield Problem("state-space", f"the parameter {each.name} of an entry must be in .param, not .{each.space}")
         return
+    if each.array is not None:  # of opaque types ptxas looks at scalars alone
+        context = replace(context, texture_mode="independent")
     yield from _common(each, context)
     if each.array is not None and not each.size:
         yield Problem("array-size", f"the parameter {each.name} of an entry requires a size")
     if each.ptr:
         yield from context.lacks(".ptr", _POINTER)
-        if each.ptr_align is not None and not power_of_two(each.ptr_align):
+        if each.ptr_align is not None and not (power_of_two(each.ptr_align) and each.ptr_align < _LIMIT):
             message = f"the alignment of what {each.name} points to must be a power of two, not {each.ptr_align}"
             yield Problem("alignment", message)
 
 
 def _formal(
-    each: syntax.Parameter, context: Context, *, unnamed: bool, is_last: bool = False, is_return: bool = False
+    each: syntax.Parameter,
+    context: Context,
+    *,
+    unnamed: bool,
+    defines: bool,
+    is_last: bool = False,
+    is_return: bool = False,
 ) -> Iterator[Problem]:
     """A parameter or return value of a function."""
     if each.type in OPAQUE:
-        yield Problem("variable-type", f".{each.type} requires a parameter of an entry, not {each.name} of a function")
-        return
+        # What ptxas 13.5 does not look at: a declaration, and arrays.
+        overlooked = each.space == "param" and each.array is not None if defines else True
+        message = f".{each.type} requires a parameter of an entry, not {each.name} of a function"
+        yield Problem("variable-type", message, "warning" if overlooked else "error")
+        if not overlooked:
+            return
+        context = replace(context, texture_mode="independent")
     yield from _common(each, context)
+    if (each.size or 0) >= _LIMIT:
+        yield Problem("array-size", f"the parameter {each.name} must have fewer than 2^32 elements, not {each.size}")
     if each.name == "_" and not unnamed:
         yield Problem("parameter-name", "a parameter of a function requires a name; only a call prototype may write _")
     if each.space == "param":

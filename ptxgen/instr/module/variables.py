@@ -21,10 +21,17 @@ _TYPES = {
     **dict.fromkeys(OPAQUE, Availability("1.5", ALL)),
 }
 _LINKAGES = {"weak": Availability("3.1", ALL), "common": Availability("5.0", ALL)}
-_ATTRIBUTES = {"managed": Availability("4.0", "sm_30+"), "unified": Availability("8.0", "sm_90+")}
+ATTRIBUTES = {"managed": Availability("4.0", "sm_30+"), "unified": Availability("8.0", "sm_90+")}
 #: What a .param variable may be aligned to, in bytes; that of an entry's parameter may be more.
 PARAMETER_ALIGNMENT = 128
+#: The least alignment of a .local variable, in bytes, on which ptxas 13.5 crashes.
+_LOCAL_ALIGNMENT = 2**24
 _LIMIT = 2**32
+
+
+def attribute_name(attribute: str) -> str:
+    """`unified` of `.unified(1, 2)`."""
+    return attribute.strip(".").partition("(")[0]
 
 
 def type_problems(type: str, vector: int | None, align: int | None, what: str, context: Context) -> Iterator[Problem]:
@@ -61,6 +68,19 @@ def register_problems(statement: syntax.RegisterDeclaration, context: Context, *
         return
     yield from type_problems(statement.type, statement.vector, statement.align, what, context)
     yield from _count_problems([(each.name, each.count) for each in statement.declarators])
+    yield from _register_attribute_problems(statement, what, context)
+
+
+def _register_attribute_problems(
+    statement: syntax.RegisterDeclaration, what: str, context: Context
+) -> Iterator[Problem]:
+    """Attributes, which ptxas 13.5 overlooks on `.reg .b32;` and some on `.reg .b32 r<3>;`."""
+    for name in map(attribute_name, statement.attributes):
+        yield from context.lacks(f".attribute(.{name})", ATTRIBUTES[name])
+        named = [each for each in statement.declarators if name == "unified" or each.count is None]
+        severity = "error" if named else "warning"
+        found = f"{what} is in .reg" if what else f"this is a declaration of .{statement.type}"
+        yield Problem("attribute", f".{name} requires .global variables, but {found}", severity)
 
 
 def variable_problems(
@@ -87,6 +107,9 @@ def variable_problems(
     elif TYPES.get(type) == TYPES["pred"]:
         yield Problem("variable-type", f"a .pred is a register, {what} cannot be in .{space}")
         return
+    if space == "local" and statement.align is not None and statement.align >= _LOCAL_ALIGNMENT:
+        message = f"{what} in .local is aligned to {_LOCAL_ALIGNMENT // 2} bytes at most, not {statement.align}"
+        yield Problem("alignment", f"{message}, on which ptxas crashes")
     if space == "param":
         yield from parameter_type_problems(type, statement.vector, [each.dims for each in statement.declarators], what)
         if statement.align is not None and statement.align > PARAMETER_ALIGNMENT:
@@ -141,9 +164,8 @@ def _linkage_problems(statement: syntax.Variable, what: str, context: Context) -
             yield Problem("linkage", f".common requires .global variables, but {what} is in .{space}")
         elif statement.type in OPAQUE and any(not each.dims for each in statement.declarators):
             yield Problem("linkage", f".common is not for {what} of type .{statement.type}")
-    for attribute in statement.attributes:
-        name = attribute.strip(".").partition("(")[0]
-        yield from context.lacks(f".attribute(.{name})", _ATTRIBUTES[name])
+    for name in map(attribute_name, statement.attributes):
+        yield from context.lacks(f".attribute(.{name})", ATTRIBUTES[name])
         if space != "global":
             yield Problem("attribute", f".{name} requires .global variables, but {what} is in .{space}")
 
@@ -153,7 +175,8 @@ def _array_problems(each: syntax.Declarator, statement: syntax.Variable) -> Iter
     for dimension in each.dims:
         size *= dimension or 0
     if size >= 2**64:
-        yield Problem("array-size", f"the array {each} has {size} elements; their number must be less than 2^64")
+        message = f"the array {each} has {size} elements, of which ptxas counts {size % 2**64}"
+        yield Problem("array-size", message, "warning")
     elif size == 0 and statement.linkage != "extern" and not _sized_by_value(each):
         yield Problem("array-size", f"the array {each} requires a size, an initial value or .extern")
 
