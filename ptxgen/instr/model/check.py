@@ -212,9 +212,7 @@ class _Checker:
 
     def _retarget(self, statement: syntax.Directive) -> list[Problem]:
         """Judge what follows by the architecture of a `.target` within a function; returns what is wrong with it."""
-        body = self._function.body if self._function is not None else None
-        nested = body is None or all(each is not statement for each in body.statements)
-        context, problems = retargeted(statement, self.module, self.context, nested=nested)
+        context, problems = retargeted(statement, self.module, self.context)
         if self._wanted is not None:  # the caller's target stands for all of the module's
             return [problem for problem in problems if problem.code != "target"]
         self.context = self.linker.context = self.debugging.context = self.limits.context = context

@@ -114,13 +114,10 @@ def _words(
     return architecture, mode, found
 
 
-def retargeted(
-    item: syntax.Directive, module: syntax.Module, context: Context, *, nested: bool
-) -> tuple[Context, list[Problem]]:
+def retargeted(item: syntax.Directive, module: syntax.Module, context: Context) -> tuple[Context, list[Problem]]:
     """The context behind a `.target` within a function, and what is wrong with it.
 
-    ptxas 13.5 judges what follows by the new architecture, to the end of the text. In a `nested` block it forgets what
-    a newer one allows, and crashes there: the older of the two counts.
+    ptxas 13.5 judges what follows by the new architecture, to the end of the text.
     """
     mode = f"texmode_{context.texture_mode}"
     architecture, _, found = _words(item, context.target, mode, context.version, in_body=True)
@@ -130,8 +127,6 @@ def retargeted(
             found.append(Problem("target", message))
     if "debug" in item.arguments and not _has_debug_sections(module):
         found.append(_NO_DEBUG)
-    if nested and architecture is not None and context.target is not None:
-        architecture = min(architecture, context.target, key=lambda each: each.number)
     return replace(context, target=architecture), found
 
 

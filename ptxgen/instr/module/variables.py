@@ -24,8 +24,6 @@ _LINKAGES = {"weak": Availability("3.1", ALL), "common": Availability("5.0", ALL
 ATTRIBUTES = {"managed": Availability("4.0", "sm_30+"), "unified": Availability("8.0", "sm_90+")}
 #: What a .param variable may be aligned to, in bytes; that of an entry's parameter may be more.
 PARAMETER_ALIGNMENT = 128
-#: The least alignment of a .local variable, in bytes, on which ptxas 13.5 crashes.
-_LOCAL_ALIGNMENT = 2**24
 _LIMIT = 2**32
 
 
@@ -107,9 +105,6 @@ def variable_problems(
     elif TYPES.get(type) == TYPES["pred"]:
         yield Problem("variable-type", f"a .pred is a register, {what} cannot be in .{space}")
         return
-    if space == "local" and statement.align is not None and statement.align >= _LOCAL_ALIGNMENT:
-        message = f"{what} in .local is aligned to {_LOCAL_ALIGNMENT // 2} bytes at most, not {statement.align}"
-        yield Problem("alignment", f"{message}, on which ptxas crashes")
     if space == "param":
         yield from parameter_type_problems(type, statement.vector, [each.dims for each in statement.declarators], what)
         if statement.align is not None and statement.align > PARAMETER_ALIGNMENT:
