@@ -107,6 +107,7 @@ class SharedMemory(GlobalMemory):
         if size < _LAZY:
             self._all[offset : offset + size] = POISON_BYTE
         self._kinds[offset : offset + size] = 1
+        self._layout += 1
         self._numbers += kind is not Kind.VARIABLE
         made = HostAllocation(HEAP_BASE + offset, size, contents, kind, self._numbers)
         self._allocations.insert(self._before(made.address) + 1, made)
@@ -161,14 +162,6 @@ class SharedMemory(GlobalMemory):
         if not isinstance(found, HostAllocation) or found.freed or address >= found.address + max(found.bytes, 1):
             return None
         return found
-
-    def copy(self) -> GlobalMemory:
-        """The same bytes in memory of the emulator's own."""
-        made = GlobalMemory(self.limit)
-        size = min(-(-self._end // 65536) * 65536, self.limit)
-        made.data, made.kind, made._end = self.data[:size].copy(), self.kind[:size].copy(), self._end
-        made._allocations = list(self._allocations)
-        return made
 
     def fits(self, size: int) -> None:
         """Raise LaunchError unless an allocation of so many bytes is possible at all."""

@@ -277,6 +277,8 @@ class Emulator:
         #: The most multiprocessors that kernels are told of in %nsmid; None for as many as run CTAs.
         self.told_multiprocessors: int | None = None
         self.memory = GlobalMemory(int(memory_bytes))
+        #: Memory as it was before the last launch, whose place the next snapshot takes.
+        self._snapshot: GlobalMemory | None = None
         #: What barriers of grids count in, at %envreg1 and %envreg2.
         self._workspace: DeviceArray | None = None
         self._images: OrderedDict[str, Image] = OrderedDict()
@@ -357,7 +359,9 @@ class Emulator:
             self._load(each.kernel)  # before the snapshot, since that allocates its variables
             if each.cooperative and self._workspace is None:
                 self._workspace = self.array(np.zeros(_WORKSPACE_BYTES, np.uint8))
-        before = snapshot(self.memory) if self.checks and len(launches) == 1 else None
+        before = None
+        if self.checks and len(launches) == 1:
+            before, self._snapshot = snapshot(self.memory, self._snapshot), None
         begin = [partial(self._begin, *each) for each in zip(launches, shapes, map(self._pack, launches), strict=True)]
         grids = Grids(begin, self.schedule, self.seed)
         statuses = grids.run()
@@ -378,6 +382,7 @@ class Emulator:
         reports = [self._report(*each, seconds) for each in zip(launches, grids.begun, statuses, strict=False)]
         for report in reports:
             self._count(report)
+        self._snapshot = before
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
 
     def _count(self, report: LaunchReport) -> None:

@@ -99,6 +99,10 @@ class GlobalMemory:
         self.kind: NDArray[np.uint8] = np.zeros(_STEP, np.uint8)
         self._end = _GAP
         self._allocations: list[Allocation] = []
+        #: How often bytes have become part of an array, or of none.
+        self._layout = 0
+        #: The `kind` of which this is a copy, and its `_layout` then.
+        self._copied: tuple[NDArray[np.uint8], int] | None = None
 
     @property
     def used(self) -> int:
@@ -119,12 +123,19 @@ class GlobalMemory:
         begins = ((each.address - HEAP_BASE, each.bytes) for each in self._allocations)
         return [slice(begin, begin + size) for begin, size in begins]
 
-    def copy(self) -> GlobalMemory:
-        """The same arrays with the same bytes."""
-        made = GlobalMemory(self.limit)
-        size = -(-self._end // _STEP) * _STEP
-        made.data, made.kind, made._end = self.data[:size].copy(), self.kind[:size].copy(), self._end
-        made._allocations = self._allocations.copy()
+    def copy(self, before: GlobalMemory | None = None) -> GlobalMemory:
+        """The same arrays with the same bytes; in the place of a copy of `before`, which nobody uses any more."""
+        size = min(-(-self._end // _STEP) * _STEP, self.limit)
+        if before is not None and len(before.data) == size:
+            made = before
+            made.data[:] = self.data[:size]
+        else:
+            made = GlobalMemory(self.limit)
+            made.data = self.data[:size].copy()
+        copied = made._copied
+        if copied is None or copied[0] is not self.kind or copied[1] != self._layout:
+            made.kind, made._copied = self.kind[:size].copy(), (self.kind, self._layout)
+        made._end, made._allocations = self._end, self._allocations.copy()
         return made
 
     def allocate(self, size: int, contents: Contents | None = None, alignment: int = 1) -> int:
@@ -143,7 +154,7 @@ class GlobalMemory:
                 self.kind = np.concatenate([self.kind, np.zeros(capacity - len(self.kind), np.uint8)])
             except MemoryError:
                 raise LaunchError(f"this machine has no memory for {capacity} bytes of the emulated GPU") from None
-        self._end = end
+        self._end, self._layout = end, self._layout + 1
         self.data[offset : offset + size] = POISON_BYTE
         self.kind[offset : offset + size] = _WRITABLE
         self._allocations.append(Allocation(HEAP_BASE + offset, size, contents or Contents("", "bytes", 1, (size,))))
@@ -163,6 +174,7 @@ class GlobalMemory:
         if array is None or array.address != address or self.kind[address - HEAP_BASE] == _UNMAPPED:
             raise MemoryFault(BAD_FREE, f"free of {address:#x}", rule="No array in use begins at this address")
         self.kind[address - HEAP_BASE : address - HEAP_BASE + array.bytes] = _UNMAPPED
+        self._layout += 1
 
     def name(self, address: int, name: str, *, rename: bool = True) -> None:
         """Name the array that begins at an address, for messages; one that has a name only with `rename`."""

@@ -87,9 +87,11 @@ class _Stores(Observer):
             self.counts[access.statement] += int(count_nonzero(access.active))
 
 
-def snapshot(memory: GlobalMemory) -> GlobalMemory | None:
-    """Global memory as it is before a launch; None if it is too large to be kept."""
-    return memory.copy() if memory.used <= _MOST else None
+def snapshot(memory: GlobalMemory, before: GlobalMemory | None) -> GlobalMemory | None:
+    """Global memory as it is before a launch, in the place of a snapshot that is not needed any more; None if it is too
+    large to be kept.
+    """
+    return memory.copy(before) if memory.used <= _MOST else None
 
 
 class Rerun:
