@@ -53,6 +53,7 @@ from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import Contents
 from ptxgen.emulator.memory.local_memory import LIMIT as LOCAL_LIMIT
+from ptxgen.emulator.native.freed_memory import keep_freed_memory
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.observers import Breakpoint
 from ptxgen.emulator.schedule.grids import Grids
@@ -342,6 +343,7 @@ class Emulator:
         reports; those after it are then not run, and incomplete. Raises what `launch` raises.
         """
         began = time.perf_counter()
+        keep_freed_memory()
         shapes: list[LaunchShape] = []
         for each in launches:
             shape, refused = with_directives(each.kernel, each.shape)
@@ -383,6 +385,9 @@ class Emulator:
         for report in reports:
             self._count(report)
         self._snapshot = before
+        if not self.observers:  # which may keep what they have seen
+            for scheduler in grids.begun:
+                scheduler.close()
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
 
     def _count(self, report: LaunchReport) -> None:

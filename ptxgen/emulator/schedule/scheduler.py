@@ -248,6 +248,13 @@ class Scheduler:
         self.look_again()
         return True
 
+    def close(self) -> None:
+        """Take the launch apart, once it has been reported: the memory of its parts, which refer to each other, is free
+        for the next launch, and not only when Python looks for cycles.
+        """
+        for each in (*self.machine.events.observers, self.machine.events, self.machine, self):
+            vars(each).clear()
+
     def limit(self, steps: int) -> None:
         """End the launch as incomplete after so many steps, if that is less than its limit."""
         self._watchdog.max_steps = min(self._watchdog.max_steps, steps)
