@@ -72,7 +72,8 @@ class Repeats:
 
     def forget(self) -> None:
         """Launches have overlapped: none of them stands for a later one."""
-        self._last = self._before = self._idle = None
+        self._last = self._idle = None
+        self._compares = False
 
     def _key(self, request: LaunchRequest, checks: bool) -> _Key:
         shape = request.grid, request.block, request.cluster, request.shared_bytes, request.flags
