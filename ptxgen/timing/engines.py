@@ -7,11 +7,13 @@ A server is free from a cycle on; work takes it for its interval and ends after 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.timing.l1 import L1, LINE, SECTOR
 from ptxgen.timing.machines import Machine
 from ptxgen.timing.multiprocessor import Multiprocessor
 
@@ -22,7 +24,9 @@ _ROW, _SECTOR = 128, 32
 class Share:
     """What one SM has of memory: bytes per cycle of the L2 and of memory, and the part of its loads that misses.
 
-    `outside`: rows per cycle of boxes entirely outside of their tensor, for the SMs of a cluster together.
+    `outside`: rows per cycle of boxes entirely outside of their tensor, for the SMs of a cluster together. `l1`: bytes
+    of the L1 cache. `evicted`: bytes that the L2 writes to memory for each that comes from there. `cold`: what the SM
+    loads for the first time comes from memory, whoever of the SMs has it first.
     """
 
     l2: float
@@ -32,6 +36,9 @@ class Share:
     misses: float = 0.0
     store_misses: float = 0.0
     outside: float = 1.0
+    l1: float = 0.0
+    evicted: float = 0.0
+    cold: bool = False
 
 
 @dataclass(slots=True)
@@ -130,6 +137,13 @@ class Engines:
     loaded: int = 0
     stored: int = 0
 
+    #: Places in global memory that warps have loaded past L1, and stored: at least one of each array.
+    loads_at: set[int] = field(default_factory=set[int])
+    stores_at: set[int] = field(default_factory=set[int])
+
+    def __post_init__(self) -> None:
+        self._l1, self._touched = L1(self.share.l1), set[int]()
+
     def _span(self, unit: str, work: AsyncWork, now: float, begin: float, end: float) -> float:
         self.spans.append(Span(unit, self.number, now, begin, end, work.number, work.statement.line, work.bytes))
         return end
@@ -196,8 +210,9 @@ class Engines:
         l2 = self.l2.take(now, size / rate)
         waited = l2 - now
         if misses := self.share.misses:
-            memory = self.memory.take(now, size * misses / self.share.memory)
-            waited = max(waited, memory + size * misses / self.share.memory - now - size / rate)
+            taken = size * misses * (1 + self.share.evicted) / self.share.memory
+            memory = self.memory.take(now, taken)
+            waited = max(waited, memory + taken - now - size / rate)
             waited += misses * self.sm.memory_latency.value
         return waited
 
@@ -212,11 +227,33 @@ class Engines:
             begin = max(begin, self.memory.take(begin, taken))
         return self._span("store", work, now, begin, begin + busy + self.sm.store_latency.value)
 
-    def global_access(self, now: float, size: int, *, loads: bool) -> float:
-        """Cycles by which a warp's load or store of global memory waits for the SM's share."""
-        if loads:
-            return self._fetch(now, size, self.share.loads)
+    def global_load(self, now: float, sectors: Sequence[int], *, cached: bool, copies: bool = False) -> float:
+        """When a warp's load of these sectors of global memory has its result; `cached` in L1, or past it.
+
+        A line a cycle goes to the registers; what `copies` to shared memory takes its cycles there.
+        """
+        lines = 0 if copies else len({each // (LINE // SECTOR) for each in sectors})
+        begin = self.shared.take(now, lines)
+        missing, ready = self._l1.lookup(sectors) if cached else (sectors, 0.0)
+        if len(missing) < len(sectors):
+            ready = max(ready, begin + self.sm.l1_latency.value)
+        if missing:
+            waited = self._fetch(begin, len(missing) * SECTOR, self.share.loads)
+            if self.share.cold and not self._touched.issuperset(missing):
+                waited += (1 - self.share.misses) * self.sm.memory_latency.value
+                self._touched.update(missing)
+            self.loads_at.add(missing[0] * SECTOR)
+            come = begin + self.sm.latency["LDG"].value + waited
+            if cached:
+                self._l1.fill(missing, come)
+            ready = max(ready, come)
+        return ready
+
+    def global_store(self, now: float, sectors: Sequence[int]) -> float:
+        """Cycles by which a warp's store of these sectors of global memory waits for the SM's share."""
+        size = len(sectors) * SECTOR
         self.stored += size
+        self.stores_at.add(sectors[0] * SECTOR)
         waited = self.l2.take(now, size / self.share.stores) - now
         if self.share.store_misses:
             taken = size * self.share.store_misses / self.share.memory

@@ -21,6 +21,7 @@ class Multiprocessor:
 
     - `launch`, `launch_cta`, `next_cta`: cycles that Nsight Compute counts of an empty kernel, for each CTA of the grid
       after that, and from the end of a CTA to the first instruction of the next in its place.
+    - `dispatch`: cycles between two CTAs that the GPU gives to its SMs, one to each before the next round.
     - `latency`: cycles from the issue of an instruction to its result, by SASS opcode, where a scoreboard waits for it.
     - `pipe`: cycles that a warp's instruction takes of its scheduler's pipe, by SASS opcode (others: 1).
     - `beside_mma`: cycles more of such an instruction, of its issue and of its pipe, while wgmma accumulates in 64
@@ -38,6 +39,7 @@ class Multiprocessor:
     - `store_latency`, `store_row`: of a copy to global memory: cycles until it has read its source, and of each row.
     - `store_end`: from there to its completion. `drain`: from the last instruction of a CTA that has stored to its end.
     - `fetch`: cycles of the first execution of 128 bytes of machine code.
+    - `l1_bytes`: of L1 cache and shared memory together; `l1_latency`: from the issue of a load to its result from L1.
     - `memory_latency`: cycles more where data come from memory.
     - `l2_bytes`: bytes per cycle and SM that TMA takes from the L2 with all SMs at work; `load_bytes`: that loads take.
     - `wake`: from the end of an mbarrier's phase, or of what else a warp waits for, to its next instruction.
@@ -49,6 +51,7 @@ class Multiprocessor:
     launch: Figure
     launch_cta: Figure
     next_cta: Figure
+    dispatch: Figure
     latency: Mapping[str, Figure]
     pipe: Mapping[str, Figure]
     beside_mma: Mapping[str, Figure]
@@ -68,6 +71,8 @@ class Multiprocessor:
     store_end: Figure
     drain: Figure
     fetch: Figure
+    l1_bytes: Figure
+    l1_latency: Figure
     memory_latency: Figure
     l2_bytes: Figure
     load_bytes: Figure
@@ -187,6 +192,7 @@ H200 = Multiprocessor(
     launch=_cycles(2840, "an empty kernel of one CTA, sm__cycles_elapsed.max"),
     launch_cta=_cycles(1.3, "empty kernels of 132 and 1056 CTAs"),
     next_cta=_residual(440, "empty kernels of 132 and 1056 CTAs that fill an SM alone"),
+    dispatch=_cycles(1.25, "empty kernels of 132 and 1056 CTAs of 32 to 1024 threads: 1.20 to 1.38"),
     latency=_HOPPER_LATENCY,
     pipe=_HOPPER_PIPE,
     beside_mma=_HOPPER_BESIDE,
@@ -216,6 +222,8 @@ H200 = Multiprocessor(
     store_end=_cycles(11, "stores that wait for completion and for reads"),
     drain=_residual(500, "st.global.v4 of one CTA, less its stores and an empty kernel"),
     fetch=Figure(25, "cycles", inferred("what seen launches of up to 12,000 cycles took more, over their code")),
+    l1_bytes=Figure(256 << 10, "B", documented("H100 whitepaper: 256 KB of L1 cache and shared memory per SM")),
+    l1_latency=_cycles(36, "chase of ld.global.ca in 4 KB, 46 cycles, less its addition"),
     memory_latency=_cycles(400, "difference of chases of ld.global.cg in 8 MB and in 512 MB"),
     l2_bytes=Figure(64, "B per cycle and SM", measured(f"{_OURS}: rings of 132 CTAs that share rows, 60 to 87")),
     load_bytes=Figure(35, "B per cycle and SM", measured(f"{_OURS}: ld.global.cg of 132 CTAs in 16 MB")),

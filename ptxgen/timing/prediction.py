@@ -129,7 +129,7 @@ def made(
         size = max(len(ends) // simulated, 1)
         per_round = (ends[-1] - ends[resident * size - 1]) / max(simulated / resident - 1, 1)
         repeats = (mine - simulated) / resident * per_round
-    launch = sm.launch.value + sm.launch_cta.value * min(ctas, count)
+    launch = sm.launch.value + sm.launch_cta.value * min(ctas, count, machine.sms.value)
     engines = timed.engines[0]
     if engines.multicasts:
         launch += machine.cluster_start.value

@@ -11,6 +11,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,19 @@ from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Instruction, Statement
 from ptxgen.timing.engines import Engines, Shared
 from ptxgen.timing.issue import BlockCost, Cost, Costs
+from ptxgen.timing.l1 import SECTOR
 
 _NO_COST = Cost()
-_SECTOR = 32
 _SCHEDULERS = 4
 #: Cycles that warps may lie apart which execute a block at a time.
 _TOGETHER = 4
+
+
+@lru_cache(maxsize=1024)
+def _path(opcode: str) -> tuple[bool, bool]:
+    """Whether an access of global memory reads, and whether it looks for its sectors in L1 and keeps them there."""
+    name, *modifiers = opcode.split(".")
+    return name in ("ld", "ldu", "cp"), not {"cg", "cv", "volatile", "L1::no_allocate"}.intersection(modifiers)
 
 
 class DataNeededError(Exception):
@@ -82,6 +90,8 @@ class MachineSchedule(Timeline, Observer):
         self._pipe: dict[tuple[int, int, str], Shared] = defaultdict(Shared)
         #: By warp and PTX line, the cycle at which the last load of global memory there has its result.
         self._loads: dict[tuple[int, int], float] = {}
+        #: Likewise of cp.async, from its issue until the emulator queues it.
+        self._copies: dict[tuple[int, int], float] = {}
         self._reading = set[int]()
         self._barriers: dict[tuple[int, int], float] = {}
         self._machine: MachineView | None = None
@@ -158,6 +168,8 @@ class MachineSchedule(Timeline, Observer):
             return engines.tensor_transfer(work, now)
         if work.what == "tcgen05.commit":
             return now
+        if work.what == "cp.async":
+            return self._copies.pop((work.warp, work.statement.line), now)
         if work.bytes:
             return engines.load(work, now)
         return now + sm.latency["LDG"].value
@@ -213,7 +225,11 @@ class MachineSchedule(Timeline, Observer):
         assert self._machine is not None
         per_cta = self._machine.warps_per_cta
         for slot in map(int, slots):
-            begin = float(self.now) + (self.sm.next_cta.value if slot in self._begun else 0.0)
+            begin = float(self.now)
+            if slot in self._begun:
+                begin += self.sm.next_cta.value
+            else:  # an SM has its next CTA when all others have one
+                begin += slot // len(self.engines) * self.sm.dispatch.value * self.engines[0].machine.sms.value
             self._begun.add(slot)
             self._cta_begins[slot] = begin
             for warp in range(slot * per_cta, (slot + 1) * per_cta):
@@ -286,24 +302,35 @@ class MachineSchedule(Timeline, Observer):
     def memory_requested(self, access: MemoryAccess) -> None:
         active, places = access.active, access.places
         if access.space == "global":
-            reads = access.statement.opcode.startswith(("ld", "cp"))
-            sectors = np.where(active, places.offsets // _SECTOR, -1)
-            for position, warp in enumerate(access.warps.tolist()):
-                count = len(np.unique(sectors[position])) - (not active[position].all())
-                size = max(count * _SECTOR, int(np.count_nonzero(active[position])) * access.size)
-                engines = self.engines[self._sm(self._slot[warp])]
-                waited = engines.global_access(self._at[warp], size, loads=reads)
-                if latency := self._lines.get(access.statement.line, _NO_COST).latency:
-                    self._loads[warp, access.statement.line] = self._at[warp] + latency + waited
-                else:
-                    self._at[warp] += waited
+            self._global(access)
         elif places.inside is not None:
+            copies = access.statement.opcode.startswith("cp")
             base = places.inside - places.inside.min() // LINE_BYTES * LINE_BYTES
             took, _ = wavefronts(np.where(active, base, 0), active, access.size)
             for warp, waves in zip(access.warps.tolist(), took.tolist(), strict=True):
                 engines = self.engines[self._sm(self._slot[warp])]
                 begin = engines.shared.take(self._at[warp], waves)
-                self._at[warp] = max(self._at[warp], begin + waves - 1)
+                if not copies:  # cp.async writes later
+                    self._at[warp] = max(self._at[warp], begin + waves - 1)
+
+    def _global(self, access: MemoryAccess) -> None:
+        """Warps load or store global memory: sectors that are not in L1 take the SM's share of the L2."""
+        active, places, line = access.active, access.places, access.statement.line
+        reads, cached = _path(access.statement.opcode)
+        copies, waited_for = access.statement.opcode.startswith("cp"), self._lines.get(line, _NO_COST).latency
+        for position, warp in enumerate(access.warps.tolist()):
+            sectors = np.unique(places.offsets[position][active[position]] // SECTOR).tolist()
+            if not sectors:
+                continue
+            engines, now = self.engines[self._sm(self._slot[warp])], self._at[warp]
+            if not reads:
+                self._at[warp] += engines.global_store(now, sectors)
+                continue
+            ready = engines.global_load(now, sectors, cached=cached and access.order is None, copies=copies)
+            if copies:
+                self._copies[warp, line] = ready
+            elif waited_for:
+                self._loads[warp, line] = ready
 
     def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
         if self._deciding:

@@ -7,8 +7,9 @@ the tiles over which a cluster walks (`walk`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import prod
 from typing import Literal
@@ -19,6 +20,7 @@ from ptxgen.emulator import Emulator
 from ptxgen.emulator.device import EmulatedArray, with_directives
 from ptxgen.emulator.engines.timeline import Timeline
 from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.observer import ProgramView
 from ptxgen.instr.model.targets import parse_target, runs_on
 from ptxgen.sass import Function
@@ -26,6 +28,7 @@ from ptxgen.sass import load as load_sass
 from ptxgen.syntax import Instruction, walk
 from ptxgen.timing.engines import Engines, Share, Shared
 from ptxgen.timing.issue import Costs
+from ptxgen.timing.l1 import carveout
 from ptxgen.timing.machines import MACHINES, Machine
 from ptxgen.timing.multiprocessor import MULTIPROCESSORS, Multiprocessor
 from ptxgen.timing.prediction import Prediction, TimingError, made
@@ -43,10 +46,16 @@ _LONGEST = 32
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the loads and stores of a whole grid move, where it is known: the part of loads that comes from memory."""
+    """What the loads and stores of a whole grid move, where it is known: the part of loads that comes from memory.
+
+    `store_misses`: bytes that go to memory for each that is stored; `evicted`: for each that is loaded from there.
+    `cold`: what an SM loads for the first time comes from memory.
+    """
 
     misses: float
     store_misses: float = 0.0
+    evicted: float = 0.0
+    cold: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,6 +226,10 @@ def predict(
 
     computes = False
 
+    def sharing(traffic: Traffic) -> Share:
+        l1 = MULTIPROCESSORS[described.name].l1_bytes.value - carveout(resident * _shared_bytes(kernel, shape))
+        return replace(_share(described, active, size, megahertz, traffic), l1=l1)
+
     def run(share: Share, few: int) -> MachineSchedule:
         nonlocal computes
         launched, sample = work.part(few)
@@ -244,9 +257,9 @@ def predict(
         traffic = Traffic(0.0)
         if l2 == "cold" or _array_bytes(held) > _capacity(described):
             few = min(work.walked, 1)
-            counted = run(_share(described, active, size, megahertz, traffic), few)
-            traffic = _traffic(counted, described, held, work.times(few))
-    share = _share(described, active, size, megahertz, traffic)
+            counted = run(sharing(traffic), few)
+            traffic = _traffic(counted, described, held, work.times(few), cold=l2 == "cold")
+    share = sharing(traffic)
     for few in work.lengths():
         timed = run(share, few)
         if (cycles := period(timed, few)) is not None:
@@ -286,6 +299,16 @@ def _require_target(kernel: Kernel, machine: Machine) -> None:
         raise TimingError(f"{kernel.name} is for {target}, which an {machine.title} ({machine.target}) does not run")
 
 
+#: Shared memory of each CTA that the system keeps.
+_RESERVED = 1024
+
+
+def _shared_bytes(kernel: Kernel, shape: LaunchShape) -> int:
+    """Shared memory that a CTA takes of its SM; none is taken of L1 for CTAs without any."""
+    own = (sass_of(kernel.text, kernel.entry.name).shared_bytes or 0) + shape.shared_bytes
+    return own + _RESERVED if own else 0
+
+
 def _resident(kernel: Kernel, shape: LaunchShape, machine: Machine) -> int:
     """CTAs that an SM holds at a time."""
     function = sass_of(kernel.text, kernel.entry.name)
@@ -319,6 +342,8 @@ def _share(machine: Machine, active: int, size: int, megahertz: float, traffic: 
         memory=min(memory, alone / 2),
         misses=traffic.misses,
         store_misses=traffic.store_misses,
+        evicted=traffic.evicted,
+        cold=traffic.cold,
         outside=sm.outside_rows.value * size / active,
     )
 
@@ -328,10 +353,46 @@ def _capacity(machine: Machine) -> float:
     return machine.l2_bytes.value * machine.l2_reuse.value
 
 
-def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], times: float) -> Traffic:
-    """The part of the loads that misses: the bytes of the arrays, once, over all that are loaded."""
-    unique = _array_bytes(args)
+def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], times: float, *, cold: bool) -> Traffic:
+    """The part of the loads that misses the L2, and what the L2 writes to memory.
+
+    Cold: every array that is loaded comes from memory once, and lines that other launches have written, of which the L2
+    is full, make room. Else what exceeds half of what the L2 keeps misses: its two halves may both have a line.
+    """
+    arrays = {each.address - HEAP_BASE: each.nbytes for each in args if isinstance(each, DeviceArray)}
+    loads, stores = ({*_arrays_at(arrays, places)} for places in _places(timed))
+    if any(each.loaded for each in timed.engines) and not loads:  # by copies, whose places are not kept
+        loads = set(arrays)
+    capacity, every = _capacity(machine), sum(arrays[each] for each in loads | stores)
+    read, written = (sum(arrays[each] for each in one) for one in (loads, stores))
+    if cold:
+        evicted = min(every, capacity) + written * max(1 - capacity / max(every, 1), 0)
+    else:
+        part = min(max(every / capacity - 1, 0), 1)
+        read, evicted = read * part, written * part
     loaded = sum(each.loaded for each in timed.engines) * times
     stored = sum(each.stored for each in timed.engines) * times
-    misses = min(unique / loaded, 1.0) if loaded else 0.0
-    return Traffic(misses, 1.0 if stored and unique > _capacity(machine) else 0.0)
+    each = evicted / max(every if cold else read + written, 1)
+    return Traffic(
+        min(read / loaded, 1.0) if loaded else 0.0,
+        max(evicted - each * read, 0.0) / stored if stored else 0.0,
+        each,
+        cold,
+    )
+
+
+def _places(timed: MachineSchedule) -> tuple[set[int], set[int]]:
+    """Places in global memory that the warps of all SMs have loaded, and stored."""
+    loads, stores = set[int](), set[int]()
+    return loads.union(*(each.loads_at for each in timed.engines)), stores.union(
+        *(each.stores_at for each in timed.engines)
+    )
+
+
+def _arrays_at(arrays: Mapping[int, int], places: Iterable[int]) -> Iterator[int]:
+    """Where the arrays begin that have these places; `arrays`: bytes by beginning."""
+    begins = sorted(arrays)
+    for place in places:
+        number = bisect_right(begins, place) - 1
+        if number >= 0 and place < begins[number] + arrays[begins[number]]:
+            yield begins[number]
