@@ -41,6 +41,11 @@ def test_triton_without_a_mask(capfd: pytest.CaptureFixture[str]) -> None:
     assert "triton_kernels.py" in ran.launches[0]["site"]
 
 
+def test_tritons_wrapper_of_cublas(capfd: pytest.CaptureFixture[str]) -> None:
+    ran = execute(capfd, program("triton_cublas.py", "triton", "torch"), target="sm_100a")
+    assert (ran.code, ran.output) == (0, "PASS\n"), ran.said
+
+
 def test_triton_with_torch(capfd: pytest.CaptureFixture[str]) -> None:
     ran = execute(capfd, program("torch_triton.py", "triton", "torch"), target="sm_100a")
     assert (ran.code, ran.codes()) == (0, []), ran.said

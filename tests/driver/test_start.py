@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,15 @@ def test_the_program_starts_before_the_emulator_is_imported(options: list[str]) 
     done = subprocess.run([sys.executable, "-c", _CODE, *options], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "[]"
+
+
+def test_all_that_was_said_arrives(tmp_path: Path) -> None:
+    """The process ends without freeing the emulator: what it has written must have left it before."""
+    command = [sys.executable, "-m", "ptxgen", "exec", "--json", "-", "--", "sh", "-c", "exit 7"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 7
+    assert json.loads(done.stdout)["exit_code"] == 7
+    assert done.stderr == "ptxgen exec: no kernel was launched\n"
 
 
 def test_variables_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
