@@ -79,6 +79,7 @@ _WIDE_RINGS = (
     (192, 240, {"chunk": 16, "chunk_buffers": 1}),
 )
 _WIDE_SPLIT = ((64, 272), (64, 320), (64, 384), (128, 272), (128, 288), (128, 320), (128, 384), (192, 256))
+_SPLIT_MEMORY = ((64, 128), (64, 192), (64, 256), (128, 128), (128, 160), (128, 192), (128, 256), (192, 160))
 #: Operands as products: their options by name.
 PRODUCTS: dict[str, dict[str, Any]] = {
     "bf16": {"dtype": "bf16"},
@@ -212,6 +213,16 @@ def _wide() -> Iterator[dict[str, Any]]:
         yield {**grid, "m_tile": m_tile, "n_tile": n_tile, "split_k": parts, "sums": "ring", **turned}
 
 
+def _split_memory() -> Iterator[dict[str, Any]]:
+    """K split over CTAs of clusters that multicast, with sums in global memory."""
+    grid = {**_ALONE, "scheduler": "grid", "sums": "memory"}
+    two, four, eight = _CLUSTERS, _FOURS[:1], _BOTH[3:4]
+    for turned, (m_tile, n_tile) in product(({}, {"c_major": "m"}), _SPLIT_MEMORY):
+        tile = {**grid, "m_tile": m_tile, "n_tile": n_tile, **turned}
+        for cluster, parts in (*product(two, (2, 4)), *product(four, (2, 3, 4, 8)), *product(eight, (2, 4))):
+            yield {**tile, **cluster, "split_k": parts}
+
+
 def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan:
     """The plan of a family's options, with as many stages as fit. Raises PlanError."""
     chosen = {**product, **options}
@@ -225,7 +236,7 @@ def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan
     buffers = chosen.pop("chunk_buffers", 2 if persistent and n_tile // chunk > 1 else 1)
     rows = 64 * (m_tile // 64)
     epilogue = rows * chunk * 2 * buffers * (2 if chosen.get("consumers") == "pingpong" else 1)
-    if chosen.get("sums") != "ring":
+    if chosen.get("sums", "own") == "own":
         warps = m_tile // (32 if chosen.get("warpgroups") == 2 and m_tile == 256 else 16)
         epilogue += -(-warps // parts) * (parts - 1) * (m_tile * n_tile * 4 // warps) if parts > 1 else 0
     hinted = bool(chosen.get("a_hint")) and n_tile <= 64
@@ -242,7 +253,7 @@ def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan
 def menu(product: str) -> dict[Spec, GemmPlan]:
     """The kernels of a product ("bf16", "fast" or "promoted") by spec."""
     made: dict[Spec, GemmPlan] = {}
-    for options in (*_many(), *_few(), *_swapped(), *_clusters(), *_wide()):
+    for options in (*_many(), *_few(), *_swapped(), *_clusters(), *_wide(), *_split_memory()):
         if product == "promoted" and options.get("consumers") == "pingpong":
             continue  # nothing hides the additions: 1.2 to 1.6 times as long (docs/hopper-tuning.md)
         try:

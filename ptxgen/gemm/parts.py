@@ -52,14 +52,18 @@ def require_splits(config: GemmConfig, hopper_roles: bool) -> None:
         return
     if not hopper_roles:
         raise PlanError(f"split_k={config.split_k} takes a Hopper kernel with roles")
-    needed = {"scheduler": "grid", "consumers": "cooperative", "lag": 0}
-    if config.scales != "none":
+    needed: dict[str, object] = {"scheduler": "grid", "consumers": "cooperative", "lag": 0}
+    memory = config.sums == "memory"
+    if memory:
+        needed |= {"scales": "none", "batched": False}
+    elif config.scales != "none":
         needed |= {"cluster_m": 1, "cluster_n": 1}
-    others = [f"{name}={getattr(config, name)}" for name, value in needed.items() if getattr(config, name) != value]
+    others = [f"{name}={as_text(getattr(config, name))}" for name in needed if getattr(config, name) != needed[name]]
     if others:
-        takes = ", ".join(f"{name}={value}" for name, value in needed.items())
-        raise PlanError(f"split_k={config.split_k} takes {takes}; this kernel has {', '.join(others)}")
-    if m * n * parts > 8:
+        takes = ", ".join(f"{name}={as_text(value)}" for name, value in needed.items())
+        words = f"split_k={config.split_k}{' sums=memory' * memory}"
+        raise PlanError(f"{words} takes {takes}; this kernel has {', '.join(others)}")
+    if m * n * parts > 8 and not memory:
         raise PlanError(f"a cluster has at most 8 CTAs, but {m}×{n} of split_k={parts} has {m * n * parts}")
 
 
@@ -259,7 +263,7 @@ def scheduler(config: GemmConfig, rows: int) -> TileScheduler:
     """Which tile of `rows` rows a CTA computes, and which next."""
     return TileScheduler(
         config.scheduler, rows, config.n_tile, (config.cluster_m, config.cluster_n), config.panel, config.slots,
-        config.batched, config.order, config.split_k, config.grouped,
+        config.batched, config.order, config.split_k, config.grouped, apart=config.sums == "memory",
     )  # fmt: skip
 
 

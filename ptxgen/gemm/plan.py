@@ -20,7 +20,7 @@ from ptxgen.gemm.concepts.roles import Roles
 from ptxgen.gemm.concepts.scale_operand import ScaleOperand
 from ptxgen.gemm.concepts.shared_map import SharedMap, Wanted
 from ptxgen.gemm.concepts.tile_scheduler import TileScheduler
-from ptxgen.gemm.concepts.workspace import Workspace
+from ptxgen.gemm.concepts.workspace import SplitWorkspace, Workspace
 from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.types import TYPES
@@ -184,22 +184,24 @@ class GemmPlan:
         made += [(scalar, "alpha")] * combination.alpha + [(scalar, "beta")] * bool(combination.source)
         made += [(long, "order")] * self.scheduler.hilbert
         made += [(long, "groups")] * (self.scheduler.grouped != "none")
-        made += [(long, "workspace")] * self.scheduler.splits
+        made += [(long, "workspace")] * (self.workspace is not None)
         return [*made, (word, "m"), (word, "n"), (word, "k"), *[(word, "batches")] * batched]
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
         """CTAs of a cluster; None without clusters."""
-        extents = (*self.scheduler.cluster, self.scheduler.split_k)
+        extents = (*self.scheduler.cluster, self.scheduler.cluster_parts)
         return extents if max(extents) > 1 else None
 
     @property
-    def workspace(self) -> Workspace | None:
-        """The workspace of a kernel that splits tiles along K; None for others."""
-        accumulator = self.accumulator
-        if not self.scheduler.splits or not isinstance(accumulator, RegisterAccumulator):
+    def workspace(self) -> Workspace | SplitWorkspace | None:
+        """The workspace of a kernel that splits tiles along K and sums in global memory; None for others."""
+        accumulator, scheduler = self.accumulator, self.scheduler
+        if not isinstance(accumulator, RegisterAccumulator) or not (scheduler.splits or scheduler.apart):
             return None
         registers = accumulator.blocks * accumulator.n // 2
+        if scheduler.apart:
+            return SplitWorkspace(scheduler.split_k, self.roles.storing, registers, accumulator.d_type)
         return Workspace(
             self.scheduler.slots, self.scheduler.cluster, self.roles.storing, registers, accumulator.d_type
         )
@@ -208,6 +210,11 @@ class GemmPlan:
     def reduction(self) -> ClusterReduction | None:
         """How the CTAs of a cluster reduce a tile that they split along K; None where they do not."""
         return ClusterReduction.of(self.config, self.accumulator, self.roles)
+
+    def share(self, k: int) -> int:
+        """The part of K of a CTA, in elements: whole K blocks. The last CTAs of a split tile may have less, or none."""
+        parts = self.scheduler.split_k
+        return k if parts == 1 else -(-k // (self.k_tile * parts)) * self.k_tile
 
     @property
     def c_dtype(self) -> str:

@@ -16,6 +16,7 @@ from ptxgen.dtypes import DTYPES, scalar_type
 from ptxgen.gemm.concepts.epilogue import SCALE_COLUMNS
 from ptxgen.gemm.concepts.operand import Batches
 from ptxgen.gemm.concepts.scale_operand import ScaleOperand
+from ptxgen.gemm.concepts.workspace import SplitWorkspace
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.scales import ScaledType, require_packed
@@ -210,6 +211,9 @@ class GemmProblem:
     def workspace_words(self) -> int:
         """32-bit words, all 0, of the workspace that the kernel takes; 0 where it takes none."""
         workspace = self.plan.workspace
+        if isinstance(workspace, SplitWorkspace):
+            x, y, _ = self.grid
+            return workspace.bytes_of(x * y) // 4
         return 0 if workspace is None else workspace.bytes // 4
 
     def arguments(
@@ -243,7 +247,7 @@ class GemmProblem:
             ("bias", bias, combination.bias),
             ("table of tiles", order, self.plan.scheduler.hilbert),
             ("place for the scales of C", c_scales, self.plan.epilogue.quantizes),
-            ("workspace", workspace, self.plan.scheduler.splits),
+            ("workspace", workspace, self.plan.workspace is not None),
             ("table of groups", groups, self.group_table),
         ):
             if (array is None) == bool(there):

@@ -83,7 +83,7 @@ class RunReport:
     def _rows(self, narrow: bool) -> list[tuple[str, RenderableType]]:
         problem = self.result.problem
         plan = problem.plan
-        grid = problem.grid[: 3 if plan.config.batched or plan.reduction else 2]
+        grid = problem.grid[: 3 if plan.config.batched or plan.scheduler.split_k > 1 else 2]
         types = plan.a.dtype if plan.a.dtype == plan.b.dtype else f"{plan.a.dtype} and {plan.b.dtype}"
         if plan.scales:
             types += f" with {plan.scales[0].type.scale} scales of {plan.scales[0].type.block}"

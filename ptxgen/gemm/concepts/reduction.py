@@ -40,7 +40,7 @@ class ClusterReduction:
         cls, config: GemmConfig, accumulator: Accumulator | RegisterAccumulator, roles: Roles
     ) -> ClusterReduction | None:
         """The reduction of an accumulator in registers; None where tiles are not split so."""
-        if config.split_k == 1 or not isinstance(accumulator, RegisterAccumulator):
+        if config.split_k == 1 or config.sums == "memory" or not isinstance(accumulator, RegisterAccumulator):
             return None
         registers = accumulator.blocks * accumulator.n // 2
         return cls(config.split_k, roles.storing, registers, accumulator.d_type, config.sums == "ring")
@@ -87,7 +87,3 @@ class ClusterReduction:
         sums = Pipeline("sums", self.owned, 1, self.received, 0, "the sums of the other CTAs")
         ends = Pipeline("ends", 1, self.parts * self.warps, 0, 0, "the end of all main loops of the cluster")
         return [sums, *[ends] * self.over_ring]
-
-    def share(self, k: int, k_tile: int) -> int:
-        """The part of K of a CTA, in elements: whole K blocks. The CTAs of the last ranks may have less, or nothing."""
-        return -(-k // (k_tile * self.parts)) * k_tile

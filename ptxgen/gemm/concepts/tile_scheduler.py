@@ -24,9 +24,9 @@ class TileScheduler:
     `panel` > 0: tiles go along N `panel` at a time before the next row of tiles, so that those that run at the same
     time share more of A and B. `cluster` is CTAs along M and N. `batched`: the tiles of a batch come after those of the
     one before, in the third dimension of the grid or in one row of numbers. `split_k`: CTAs that share a tile, side by
-    side in the third dimension. `extents`: the entry's parameters with M and N. `backward`: along M from the last tile
-    to the first, as later rows take longer; a static kernel takes a later tile and its mirror image one after the
-    other, so that all CTAs have about as much to do.
+    side in the third dimension, of the same cluster or `apart`. `extents`: the entry's parameters with M and N.
+    `backward`: along M from the last tile to the first, as later rows take longer; a static kernel takes a later tile
+    and its mirror image one after the other, so that all CTAs have about as much to do.
 
     `grouped`, as mixtures of experts need it: with contiguous B has a matrix for each group of rows of A, and a table
     in global memory names that of each row; with masked the table has how many rows of each batch count, and tiles that
@@ -45,6 +45,7 @@ class TileScheduler:
     grouped: str = "none"
     extents: tuple[str, str] = ("m", "n")
     backward: bool = False
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if self.kind in ("static", "stream") and self.slots < self.cluster_ctas:
@@ -66,7 +67,12 @@ class TileScheduler:
     @property
     def cluster_size(self) -> int:
         """CTAs of a cluster, those that share a tile included."""
-        return self.cluster_ctas * self.split_k
+        return self.cluster_ctas * self.cluster_parts
+
+    @property
+    def cluster_parts(self) -> int:
+        """CTAs of a cluster that share a tile."""
+        return 1 if self.apart else self.split_k
 
     @property
     def masked(self) -> bool:
@@ -164,7 +170,7 @@ class TileScheduler:
         if self.cluster_ctas > 1:
             words += f", clusters of {self.cluster[0]}×{self.cluster[1]} CTAs"
         if self.split_k > 1:
-            words += f", K split over clusters of {self.split_k} CTAs"
+            words += f", K split over {'' if self.apart else 'clusters of '}{self.split_k} CTAs"
         return words
 
 

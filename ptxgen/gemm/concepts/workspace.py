@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxgen.gemm.errors import PlanError
+
+#: Room for the counters of split tiles, at the start of a workspace.
+COUNTER_BYTES = 65536
+
 
 @dataclass(frozen=True)
 class Workspace:
@@ -40,3 +45,44 @@ class Workspace:
     @property
     def bytes(self) -> int:
         return self.flag_bytes + self.slots * self.warps * self.warp_bytes
+
+
+@dataclass(frozen=True)
+class SplitWorkspace:
+    """Counters and sums of tiles, each split along K over `parts` CTAs that need not run at once.
+
+    First a counter for each of the `warps` consumer warps of a tile, in the same place whatever the kernel and the
+    problem; then for each tile the sums of its parts, warp by warp, 512 bytes per 4 registers. All counters are 0
+    before a launch, and after it: one workspace serves all launches of a stream.
+    """
+
+    parts: int
+    warps: int
+    registers: int
+    d_type: str
+    counter_bytes: int = COUNTER_BYTES
+
+    @property
+    def even(self) -> bool:
+        """Whether the parts are a power of two."""
+        return self.parts & (self.parts - 1) == 0
+
+    @property
+    def warp_bytes(self) -> int:
+        return self.registers * 32 * 4
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of the sums of a CTA."""
+        return self.warps * self.warp_bytes
+
+    @property
+    def tile_bytes(self) -> int:
+        return self.parts * self.part_bytes
+
+    def bytes_of(self, tiles: int) -> int:
+        """Bytes for a problem of so many tiles. Raises PlanError for more than there are counters."""
+        if 4 * self.warps * tiles > self.counter_bytes:
+            most = self.counter_bytes // 4 // self.warps
+            raise PlanError(f"sums=memory has counters for {most} tiles of {self.warps} warps, not for {tiles}")
+        return self.counter_bytes + tiles * self.tile_bytes

@@ -65,8 +65,10 @@ class Estimate:
 
     @property
     def slots(self) -> int:
-        """Clusters that run at once, one CTA per SM."""
-        return self.machine.cluster_slots(self.plan.scheduler.cluster_size)
+        """Tiles of clusters that are multiplied at once, one CTA per SM."""
+        scheduler = self.plan.scheduler
+        clusters = self.machine.cluster_slots(scheduler.cluster_size)
+        return max(clusters // scheduler.split_k, 1) if scheduler.apart else clusters
 
     @property
     def resident(self) -> int:
@@ -198,7 +200,7 @@ class Estimate:
     @property
     def _cluster_cycles(self) -> float:
         """What a cluster starts and ends later; one that splits K has copies for its own CTA alone."""
-        if self.config.split_k > 1:
+        if self.plan.reduction:
             return self.machine.split_start.value
         return self.machine.cluster_start.value if self.plan.scheduler.cluster_size > 1 else 0.0
 
@@ -212,9 +214,10 @@ class Estimate:
         """What stream-K takes to add up the parts of its tiles, or a cluster."""
         if reduction := self.plan.reduction:
             return reduction.owned * reduction.received / self.machine.cluster_sum.value
-        if not self.split_tiles:
+        apart = self.plan.scheduler.apart
+        if not self.split_tiles and not apart:
             return 0.0
-        parts = max(self.slots / self.split_tiles, 1)
+        parts = self.config.split_k if apart else max(self.slots / self.split_tiles, 1)
         return self.machine.split.value + parts * 4 * self.plan.m_tile * self.plan.n_tile / self.machine.split_sum.value
 
     @property

@@ -151,7 +151,7 @@ class Reference:
         plan = self.problem.plan
         if accumulator.promoted:
             return plan.k_tile
-        return plan.reduction.share(self.problem.k, plan.k_tile) if plan.reduction else self.problem.k
+        return plan.share(self.problem.k)
 
     def _combined(
         self,

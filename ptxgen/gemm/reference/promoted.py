@@ -71,7 +71,8 @@ class PromotedReference(Reference):
     @property
     def _in_parts(self) -> bool:
         """Whether K is split, and parts are added in another order."""
-        return self.problem.plan.scheduler.splits or self.problem.plan.reduction is not None
+        scheduler = self.problem.plan.scheduler
+        return scheduler.splits or scheduler.split_k > 1
 
     def sums(
         self, rows: slice, columns: slice, batch: int = 0

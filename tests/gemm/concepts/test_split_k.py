@@ -135,7 +135,7 @@ def test_the_shares_of_k() -> None:
     reduction = find(NAME).plan(**SWAPPED, split_k=4).reduction
     assert reduction is not None
     # 18 K blocks of 64: shares of 5, 5, 5 and 3.
-    assert reduction.share(1100, 64) == 320
+    assert find(NAME).plan(**SWAPPED, split_k=4).share(1100) == 320
     # Four warps, each owned by one CTA; a warp has the sums of 16 rows and 16 columns, 1024 bytes.
     assert (reduction.owned, reduction.received, reduction.wanted.bytes) == (1, 3072, 3072)
     assert "sums 3 x 1024" in [each.sum for each in find(NAME).plan(**SWAPPED, split_k=4).shared.regions]
