@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ptxgen.gemm import PlanError
+from ptxgen.gemm import PlanError, find
+from ptxgen.gemm.selection.dispatch import Choice
 
 
 def test_without_torch_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +176,21 @@ def test_plans_and_kernels_are_made_once(torch: Any, gemm: Any) -> None:
     gemm(a, b)
     after = module.gemm_for.cache_info()
     assert (after.misses, after.hits) == (before.misses, before.hits + 1)
+
+
+def test_sums_in_global_memory(torch: Any, gemm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workspace of a kernel that splits K over CTAs without a cluster is given to it."""
+    module = importlib.import_module("ptxgen.torch.prepared")
+    plan = find("hopper/overlapped").plan(
+        n_tile=64, cluster_m=1, scheduler="grid", panel=0, stages=2, split_k=2, sums="memory"
+    )
+    monkeypatch.setattr(module, "best", lambda m, n, k, **given: Choice(plan, m, n, k))
+    a, b = (torch.randint(-4, 5, shape).to(torch.bfloat16) for shape in ((150, 264), (264, 88)))
+    with importlib.import_module("ptxgen.torch").emulated(target="sm_90a"):
+        assert module.choice_for(150, 88, 264, "sm_90a", "sm_90a", (("dtype", "bf16"),)).plan is plan
+        assert torch.equal(gemm(a, b.t().contiguous().t()).float(), (a.float() @ b.float()).bfloat16().float())
+    module.choice_for.cache_clear()
+    module.gemm_for.cache_clear()
 
 
 def test_nothing_to_multiply(torch: Any, gemm: Any) -> None:

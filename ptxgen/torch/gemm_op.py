@@ -131,8 +131,10 @@ def _gemm(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) -> 
     arrays = [device.array(_with_gaps(each)) for each in (given.a, given.b)]
     added = None if given.bias is None else device.array(given.bias)
     order = None if problem.tile_order is None else device.array(problem.tile_order)
+    workspace = device.array(torch.zeros(words, dtype=torch.int32)) if (words := problem.workspace_words) else None
+    room = None if workspace is None else workspace.address
     c = device.empty((a.shape[0], given.gemm.leading), OUTPUTS[out_dtype])
-    arguments = given.gemm.arguments(arrays[0].address, arrays[1].address, c.address, added, order)
+    arguments = given.gemm.arguments(arrays[0].address, arrays[1].address, c.address, added, order, room)
     kernel, shared_bytes = given.gemm.kernel, problem.plan.shared.bytes
     device.launch(kernel, problem.grid, problem.block, arguments, shared_bytes=shared_bytes).raise_for_status()
     return c.torch()[:, : b.shape[1]].contiguous()

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ptxgen.device import Kernel
 from ptxgen.gemm import GemmPlan, PlanError, find
+from ptxgen.gemm.concepts.workspace import COUNTER_BYTES
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.selection.arguments import Packed
 from ptxgen.gemm.selection.cubins import cubin_of
@@ -55,8 +56,8 @@ def choice_for(m: int, n: int, k: int, device: str, target: str, options: tuple[
         found = best(m, n, k, device=machine, **given)
     except PlanError:
         found = None
-    # A stream-K kernel takes a workspace that is all zeros, and that no launch of another stream uses meanwhile.
-    if found is None or found.plan.workspace is not None:
+    # Where the flags of a stream-K kernel are another kernel may have its sums.
+    if found is None or found.plan.scheduler.splits:
         return Choice(find(_KERNELS[target]).plan(**given), m, n, k)
     return found
 
@@ -94,10 +95,10 @@ class Gemm:
         """Elements from one row of C to the next."""
         return self.problem.leading("c")
 
-    def arguments(self, a: Any, b: Any, c: Any, bias: Any, order: Any) -> list[Any]:
+    def arguments(self, a: Any, b: Any, c: Any, bias: Any, order: Any, workspace: Any = None) -> list[Any]:
         """Launch arguments with A, B, C and a bias at addresses, or device arrays; `order`: the table of tiles."""
         first, second = self.choice.operands(a, b)
-        return self.problem.arguments(first, second, c, None, bias, order)
+        return self.problem.arguments(first, second, c, None, bias, order, workspace=workspace)
 
 
 @lru_cache(maxsize=1024)
@@ -166,6 +167,26 @@ def gpu(number: int) -> Gpu:
     return Gpu(number)
 
 
+#: The workspace of each device's streams, by number and handle.
+_workspaces: dict[tuple[int, int], Tensor] = {}
+
+
+def workspace_of(device: torch.device, stream: int, words: int) -> Tensor:
+    """At least so many words for kernels of torch's current stream, whose counters are 0 between launches.
+
+    Allocated and zeroed once, and again where a kernel takes more. A launch that a graph captures has one of its own,
+    in the graph's memory, whose counters the graph zeroes.
+    """
+    if torch.cuda.is_current_stream_capturing():
+        made = torch.empty(words, dtype=torch.int32, device=device)
+        made[: COUNTER_BYTES // made.element_size()].zero_()
+        return made
+    found = _workspaces.get((device.index, stream))
+    if found is None or found.numel() < words:
+        found = _workspaces[device.index, stream] = torch.zeros(words, dtype=torch.int32, device=device)
+    return found
+
+
 class Ready:
     """A GEMM ready to launch on a GPU, by one thread: a call allocates C, sets addresses and enqueues the kernel.
 
@@ -179,6 +200,7 @@ class Ready:
         table = gemm.problem.tile_order
         self._order = None if table is None else torch.from_numpy(table.view("int32")).to(self.device)
         order = None if self._order is None else self._order.data_ptr()
+        self._words = gemm.problem.workspace_words
         packed = Packed.of(gemm.choice, gemm.problem, order, biased=biased)
         self._launch = device.prepare(
             cubin_of(plan), plan.entry, gemm.problem.grid, gemm.problem.block, plan.shared.bytes, packed.values,
@@ -195,6 +217,9 @@ class Ready:
         # Of a tensor's own type new_empty takes half the time of torch.empty, which reads the device.
         shape, dtype = self.shape, self.dtype
         c = like.new_empty(shape) if like.dtype is dtype else like.new_empty(shape, dtype=dtype)
-        if status := self._launch(torch._C._cuda_getCurrentRawStream(self.index), (a, b, c.data_ptr(), bias)):
+        stream, addresses = torch._C._cuda_getCurrentRawStream(self.index), (a, b, c.data_ptr(), bias)
+        if self._words:
+            addresses = (*addresses, workspace_of(self.device, stream, self._words).data_ptr())
+        if status := self._launch(stream, addresses):
             gpu(self.index).refused(status)
         return c

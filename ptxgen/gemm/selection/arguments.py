@@ -9,7 +9,8 @@ from typing import Any
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.selection.dispatch import Choice
 
-#: Addresses that stand for those of a launch until there is one: of A, B, C and the bias, or of Q, K, V, O and lse.
+#: Addresses that stand for those of a launch until there is one: of A, B, C, the bias and the workspace, or of Q, K, V,
+#: O and lse.
 MARKS = tuple(number << 44 for number in range(1, 6))
 _SIZES = {".u32": 4, ".u64": 8, ".b32": 4, ".f32": 4}
 
@@ -23,9 +24,13 @@ class Packed:
 
     @classmethod
     def of(cls, choice: Choice, problem: GemmProblem, order: int | None, *, biased: bool = False) -> Packed:
-        """Of a choice for the problem as its kernel sees it; `order`: the address of the table of tiles."""
+        """Of a choice for the problem as its kernel sees it; `order`: the address of the table of tiles.
+
+        The last of the places is that of the workspace, where the kernel takes one.
+        """
         first, second = choice.operands(MARKS[0], MARKS[1])
-        given = problem.arguments(first, second, MARKS[2], None, MARKS[3] if biased else None, order)
+        bias, workspace = MARKS[3] if biased else None, MARKS[4] if problem.workspace_words else None
+        given = problem.arguments(first, second, MARKS[2], None, bias, order, workspace=workspace)
         return cls.marked([declaration for declaration, _ in choice.plan.parameters], given)
 
     @classmethod

@@ -110,7 +110,7 @@ def candidates(gpu: Gpu, m: int, n: int, k: int, given: Mapping[str, Any], count
                 with suppress(PlanError):
                     plan = find(GEMV).plan(**{**given, "vectors": m, "warp_rows": rows, "k_warps": parts})
                     made.append(Choice(plan, m, n, k))
-    known = {(each.plan.name, each.plan.settings): each for each in made if each.plan.workspace is None}
+    known = {(each.plan.name, each.plan.settings): each for each in made if not each.plan.scheduler.splits}
     return list(known.values())
 
 
@@ -227,9 +227,12 @@ def _launch(gpu: Gpu, choice: Choice, cubin: bytes, matrices: _Matrices) -> Call
     prepared = gpu.prepare(
         cubin, plan.entry, problem.grid, problem.block, plan.shared.bytes, packed.values, packed.places
     )
-    addresses = [(each["a"].address, each["b"].address, each["c"].address, 0) for each in matrices.arrays]
+    words = problem.workspace_words
+    workspace = gpu.array(np.zeros(words, np.uint32)) if words else None
+    room = 0 if workspace is None else workspace.address
+    addresses = [(each["a"].address, each["b"].address, each["c"].address, 0, room) for each in matrices.arrays]
 
-    def launch(number: int, stream: int, kept: DeviceArray | None = order) -> None:
+    def launch(number: int, stream: int, kept: tuple[DeviceArray | None, ...] = (order, workspace)) -> None:
         if status := prepared(stream, addresses[number]):
             gpu.refused(status)
 

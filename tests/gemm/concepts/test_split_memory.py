@@ -14,6 +14,8 @@ from ptxgen import Emulator, assemble, check
 from ptxgen.gemm import PlanError, find
 from ptxgen.gemm.concepts.workspace import SplitWorkspace
 from ptxgen.gemm.job import GemmJob, run_gemm
+from ptxgen.gemm.selection.arguments import Packed
+from ptxgen.gemm.selection.dispatch import Choice
 
 NAME = "hopper/overlapped"
 _APART: dict[str, Any] = {"scheduler": "grid", "sums": "memory", "panel": 0, "cluster_m": 1, "stages": 2, "chunk": 32}
@@ -164,3 +166,12 @@ def test_the_workspace_by_hand() -> None:
 def test_what_has_no_plan(choices: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError, match=re.escape(words)):
         find(NAME).plan(**{**_APART, "n_tile": 64, "split_k": 2, **choices})
+
+
+def test_a_prepared_launch_takes_the_workspace_by_its_address() -> None:
+    """Beside A, B, C and a bias; a kernel without one has no place for it."""
+    for more, count in (({"split_k": 2}, 1), ({"sums": "own"}, 0)):
+        choice = Choice(find(NAME).plan(**{**_APART, "n_tile": 64, **more}), 300, 200, 136)
+        made = Packed.of(choice, choice.problem(), None)
+        names = [name for _, name in choice.plan.parameters]
+        assert [names[at] for at in made.places[4]] == ["workspace"] * count
