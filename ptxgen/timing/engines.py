@@ -24,9 +24,10 @@ _ROW, _SECTOR = 128, 32
 class Share:
     """What one SM has of memory: bytes per cycle of the L2 and of memory, and the part of its loads that misses.
 
-    `outside`: rows per cycle of boxes entirely outside of their tensor, for the SMs of a cluster together. `l1`: bytes
-    of the L1 cache. `evicted`: bytes that the L2 writes to memory for each that comes from there. `cold`: what the SM
-    loads for the first time comes from memory, whoever of the SMs has it first.
+    `copies`: bytes per cycle that copies to global memory store. `outside`: rows per cycle of boxes entirely outside of
+    their tensor, for the SMs of a cluster together; `outside_row`: cycles of a row outside of a box partly inside.
+    `l1`: bytes of the L1 cache. `evicted`: bytes that the L2 writes to memory for each that comes from there. `cold`:
+    what the SM loads for the first time comes from memory, whoever of the SMs has it first.
     """
 
     l2: float
@@ -35,7 +36,9 @@ class Share:
     memory: float
     misses: float = 0.0
     store_misses: float = 0.0
+    copies: float = 32.0
     outside: float = 1.0
+    outside_row: float = 1.0
     l1: float = 0.0
     evicted: float = 0.0
     cold: bool = False
@@ -98,6 +101,41 @@ class Shared(Server):
         return max(now, number * _STRETCH + have)
 
 
+@dataclass(slots=True)
+class Turns:
+    """A unit that serves its requests at a time, each at an equal part of its rate. `busy`: cycles in all."""
+
+    busy: float = 0.0
+    #: Cycles of the unit that each request still needs, at a cycle.
+    left: dict[int, float] = field(default_factory=dict)
+    at: float = 0.0
+
+    def add(self, now: float, request: int, cycles: float) -> None:
+        """A request comes that needs so many cycles of the unit."""
+        self._advance(now)
+        self.left[request] = cycles
+        self.busy += cycles
+
+    @property
+    def due(self) -> float:
+        """The cycle at which the next request is through, if none comes before."""
+        return self.at + min(self.left.values()) * len(self.left)
+
+    def through(self, now: float) -> list[int]:
+        """Take away the requests that are through at a cycle."""
+        self._advance(now)
+        done = [request for request, cycles in self.left.items() if cycles < 1e-6]
+        for request in done:
+            del self.left[request]
+        return done
+
+    def _advance(self, now: float) -> None:
+        passed = max(now - self.at, 0.0)
+        for request in self.left:
+            self.left[request] -= passed / len(self.left)
+        self.at = max(now, self.at)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Asynchronous work on a unit of an SM, for the timeline: cycles from issue, and from begin to end of service."""
@@ -122,7 +160,8 @@ class Engines:
     number: int
     tensor: Server = field(default_factory=Server)
     tma: Server = field(default_factory=Server)
-    stores: Server = field(default_factory=Server)
+    stores: Turns = field(default_factory=Turns)
+    peers: Server = field(default_factory=Server)
     l2: Shared = field(default_factory=Shared)
     memory: Shared = field(default_factory=Shared)
     shared: Shared = field(default_factory=Shared)
@@ -189,7 +228,10 @@ class Engines:
         # A row of the box takes whole sectors of the L2; what is longer than a row of shared memory, whole lines.
         sectors = _ROW // _SECTOR if box is None else min(-(-box.row_bytes // _SECTOR), _ROW // _SECTOR)
         size = inside * sectors * _SECTOR
-        busy = max(sm.tma_gap.value, rows * sm.tma_row.value)
+        busy = (
+            inside * sm.tma_row.value + (rows - inside) * self.share.outside_row if inside else rows * sm.tma_row.value
+        )
+        busy = max(sm.tma_gap.value, busy)
         begin = self.tma.take(now, busy)
         if self.tensor.free > begin:
             self.tensor.free += rows * sm.mma_fill.value
@@ -216,16 +258,24 @@ class Engines:
             waited += misses * self.sm.memory_latency.value
         return waited
 
-    def store_reads(self, work: AsyncWork, now: float) -> float:
-        """When a copy to global memory has read its source."""
+    def store_takes(self, work: AsyncWork) -> float:
+        """Cycles that a copy to global memory takes of the unit that reads its source."""
         rows = -(-work.bytes // _ROW)
-        busy = max(self.sm.tma_gap.value, rows * self.sm.store_row.value)
-        begin = self.stores.take(now, busy)
         self.stored += work.bytes
+        cycles = max(self.sm.tma_gap.value, rows * self.sm.store_row.value, work.bytes / self.share.copies)
         if self.share.store_misses:
-            taken = work.bytes * self.share.store_misses / self.share.memory
-            begin = max(begin, self.memory.take(begin, taken))
-        return self._span("store", work, now, begin, begin + busy + self.sm.store_latency.value)
+            cycles = max(cycles, work.bytes * self.share.store_misses / self.share.memory)
+        return cycles
+
+    def store_read(self, work: AsyncWork, issued: float, now: float) -> None:
+        """A copy to global memory has read its source."""
+        self._span("store", work, issued, issued, now)
+
+    def peer_store(self, work: AsyncWork, now: float) -> float:
+        """When a warp's st.async or red.async is in the shared memory of its destination."""
+        sm = self.sm
+        busy = work.bytes / sm.peer_bytes.value
+        return self.peers.take(now, busy) + busy + sm.peer_latency.value
 
     def global_load(self, now: float, sectors: Sequence[int], *, cached: bool, copies: bool = False) -> float:
         """When a warp's load of these sectors of global memory has its result; `cached` in L1, or past it.
@@ -254,7 +304,8 @@ class Engines:
         size = len(sectors) * SECTOR
         self.stored += size
         self.stores_at.add(sectors[0] * SECTOR)
-        waited = self.l2.take(now, size / self.share.stores) - now
+        lines = len({each // (LINE // SECTOR) for each in sectors})
+        waited = self.l2.take(now, max(size / self.share.stores, lines * self.sm.store_line.value)) - now
         if self.share.store_misses:
             taken = size * self.share.store_misses / self.share.memory
             waited = max(waited, self.memory.take(now, taken) - now)

@@ -19,8 +19,10 @@ from ptxgen.timing.machines import Figure
 class Multiprocessor:
     """What the machine schedule knows of an SM.
 
-    - `launch`, `launch_cta`, `next_cta`: cycles that Nsight Compute counts of an empty kernel, for each CTA of the grid
-      after that, and from the end of a CTA to the first instruction of the next in its place.
+    - `launch`, `launch_cta`: cycles that Nsight Compute counts of a launch beside those of its CTAs, and more of them
+      for each SM that has one. `next_cta`: from the end of a CTA to the first instruction of the next in its place.
+    - `idle_clock`: cycles that an idle part of the GPU counts, and with it Nsight Compute, for each of an SM whose
+      tensor core is in use, in launches of at most `idle_clusters` clusters, or twice as many CTAs.
     - `dispatch`: cycles between two CTAs that the GPU gives to its SMs, one to each before the next round.
     - `latency`: cycles from the issue of an instruction to its result, by SASS opcode, where a scoreboard waits for it.
     - `pipe`: cycles that a warp's instruction takes of its scheduler's pipe, by SASS opcode (others: 1).
@@ -34,10 +36,16 @@ class Multiprocessor:
       tensor.
     - `tma_latency`: from issue to arrival in shared memory, data in L2.
     - `tma_multicast`: cycles more of a copy to several CTAs.
+    - `outside_row`: cycles of a row outside of a box partly inside its tensor, with more SMs at work than
+      2 * `idle_clusters`; else as rows inside.
     - `outside_rows`: rows per cycle of all SMs together of boxes that lie entirely outside of their tensor.
     - `mma_fill`: cycles by which each row of 128 bytes that TMA writes delays a busy tensor core.
     - `store_latency`, `store_row`: of a copy to global memory: cycles until it has read its source, and of each row.
     - `store_end`: from there to its completion. `drain`: from the last instruction of a CTA that has stored to its end.
+    - `store_line`: cycles of each line of 128 bytes that a warp's store of global memory touches.
+    - `copy_bytes`: bytes per cycle and SM of copies to global memory with all SMs at work.
+    - `peer_bytes`, `peer_latency`: bytes per cycle that an SM stores in others' shared memory, and cycles until they
+      are there.
     - `fetch`: cycles of the first execution of 128 bytes of machine code.
     - `l1_bytes`: of L1 cache and shared memory together; `l1_latency`: from the issue of a load to its result from L1.
     - `memory_latency`: cycles more where data come from memory.
@@ -52,6 +60,8 @@ class Multiprocessor:
     launch_cta: Figure
     next_cta: Figure
     dispatch: Figure
+    idle_clock: Figure
+    idle_clusters: Figure
     latency: Mapping[str, Figure]
     pipe: Mapping[str, Figure]
     beside_mma: Mapping[str, Figure]
@@ -64,12 +74,17 @@ class Multiprocessor:
     tma_row: Figure
     tma_latency: Figure
     tma_multicast: Figure
+    outside_row: Figure
     outside_rows: Figure
     mma_fill: Figure
     store_latency: Figure
     store_row: Figure
     store_end: Figure
     drain: Figure
+    store_line: Figure
+    copy_bytes: Figure
+    peer_bytes: Figure
+    peer_latency: Figure
     fetch: Figure
     l1_bytes: Figure
     l1_latency: Figure
@@ -96,6 +111,7 @@ class Multiprocessor:
 
 
 _OURS = "ours, NVIDIA H200, driver 580.159.04, 2026-11-29"
+_STAMPS = "clock64 at the first and last instructions of 71 seen launches (bench.gpu.microbench.stamps)"
 _DOCUMENTED = documented("CUDA programming guide, throughput of arithmetic instructions")
 
 
@@ -189,9 +205,21 @@ def _residual(value: float, how: str) -> Figure:
 
 H200 = Multiprocessor(
     name="h200",
-    launch=_cycles(2840, "an empty kernel of one CTA, sm__cycles_elapsed.max"),
-    launch_cta=_cycles(1.3, "empty kernels of 132 and 1056 CTAs"),
-    next_cta=_residual(440, "empty kernels of 132 and 1056 CTAs that fill an SM alone"),
+    launch=_residual(3010, f"{_STAMPS}, launches of few CTAs: 3560, less `drain` and 50; empty kernels take 2840"),
+    launch_cta=_residual(3.5, f"{_STAMPS}, launches of 132 CTAs: some 4100; empty kernels 0.7"),
+    next_cta=_residual(60, f"{_STAMPS}: 500 to 650 from the last instruction to the next CTA's first, less `drain`"),
+    idle_clock=Figure(
+        1.10,
+        "cycles of an idle SM",
+        measured(
+            f"{_OURS}: {_STAMPS}, 0.100 cycles more for each, 1 to 13 CTAs; 1977 MHz by Nsight Compute, else 1810"
+        ),
+    ),
+    idle_clusters=Figure(
+        8,
+        "clusters",
+        measured(f"{_OURS}: MHz of launches of 1 to 132 CTAs; from 18 CTAs or 12 clusters on 1800 to 1870"),
+    ),
     dispatch=_cycles(1.25, "empty kernels of 132 and 1056 CTAs of 32 to 1024 threads: 1.20 to 1.38"),
     latency=_HOPPER_LATENCY,
     pipe=_HOPPER_PIPE,
@@ -206,14 +234,19 @@ H200 = Multiprocessor(
     ),
     tma_row=_cycles(1.17, "copies of 128 and 256 rows from L2, rings of 3 to 6; as many with 0 to 120 rows outside"),
     tma_latency=_residual(228, "rings of one copy of 8 to 256 rows, less the thread's instructions"),
-    tma_multicast=Figure(99, "cycles", unverified("FlashGPU-Sim: 99 to 100")),
+    tma_multicast=_residual(
+        600, f"{_STAMPS}, first K blocks of clusters of 2 and 4: 310 to 720 cycles more than other copies"
+    ),
+    outside_row=_residual(
+        3, "launches of 19 to 52 CTAs with 8 to all columns of B inside, 2.6 to 3.2 cycles a row; 12 CTAs at most 1.6"
+    ),
     outside_rows=Figure(
         14.9, "rows per cycle of the GPU", measured(f"{_OURS}, h200-edges.json: 1134 cycles for 128 rows on 132 SMs")
     ),
     mma_fill=Figure(
-        0.27,
+        0.08,
         "cycles per row",
-        inferred("seen launches, K blocks with N 72, 128 and 256: 0.21 to 0.40 cycles a row more"),
+        inferred("seen launches of few CTAs, K blocks with N 112 to 256, by their own clock: 0.03 to 0.11 a row more"),
     ),
     store_latency=_residual(
         0, "stores of 8 to 128 rows, less their rows and the thread's instructions: nothing is left"
@@ -224,6 +257,16 @@ H200 = Multiprocessor(
     fetch=Figure(25, "cycles", inferred("what seen launches of up to 12,000 cycles took more, over their code")),
     l1_bytes=Figure(256 << 10, "B", documented("H100 whitepaper: 256 KB of L1 cache and shared memory per SM")),
     l1_latency=_cycles(36, "chase of ld.global.ca in 4 KB, 46 cycles, less its addition"),
+    store_line=_residual(
+        2, f"{_STAMPS}: `hopper/wgmma` stores 64x128 words of 2 bytes, 8 lines an instruction, in 2020 cycles"
+    ),
+    copy_bytes=Figure(
+        15.4, "B per cycle and SM", measured(f"{_OURS}: stores of 64 and 128 rows by 132 CTAs, 16.4 and 15.4")
+    ),
+    peer_bytes=Figure(
+        20.4, "B per cycle and SM", measured(f"{_OURS}: st.async.v4 of 1 to 12 warps, 25.1 cycles for each of them")
+    ),
+    peer_latency=_residual(230, "st.async.v4 to the peer: a launch of none, less its barriers"),
     memory_latency=_cycles(400, "difference of chases of ld.global.cg in 8 MB and in 512 MB"),
     l2_bytes=Figure(64, "B per cycle and SM", measured(f"{_OURS}: rings of 132 CTAs that share rows, 60 to 87")),
     load_bytes=Figure(35, "B per cycle and SM", measured(f"{_OURS}: ld.global.cg of 132 CTAs in 16 MB")),

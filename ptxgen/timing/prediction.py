@@ -113,10 +113,12 @@ def made(
     flop: float,
     share: Share,
     l2: str,
+    active: int,
 ) -> Prediction:
     """The prediction of what the schedule has counted.
 
-    `clusters`: simulated, of those of this SM, of the grid. `walk`: where some tiles count as equal.
+    `clusters`: simulated, of those of this SM, of the grid. `walk`: where some tiles count as equal. `active`: SMs at
+    work.
     """
     sm = timed.sm
     simulated, mine, count = clusters
@@ -129,10 +131,12 @@ def made(
         size = max(len(ends) // simulated, 1)
         per_round = (ends[-1] - ends[resident * size - 1]) / max(simulated / resident - 1, 1)
         repeats = (mine - simulated) / resident * per_round
-    launch = sm.launch.value + sm.launch_cta.value * min(ctas, count, machine.sms.value)
     engines = timed.engines[0]
-    if engines.multicasts:
-        launch += machine.cluster_start.value
+    launch = sm.launch.value + sm.launch_cta.value * active
+    single = ctas == count
+    if engines.tensor.busy and count <= sm.idle_clusters.value * (2 if single else 1):
+        # The cycles of the SMs at work, as Nsight Compute counts them: those of SMs whose clock stays higher.
+        launch += (busy + repeats) * (sm.idle_clock.value - 1)
     total = launch + busy + repeats
     utilization = {
         "tensor": engines.tensor.busy / busy,

@@ -31,6 +31,8 @@ from ptxgen.timing.issue import BlockCost, Cost, Costs
 from ptxgen.timing.l1 import SECTOR
 
 _NO_COST = Cost()
+#: How the names of copies from shared to global memory end.
+_COPIES_OUT = ("store", "reduction")
 _SCHEDULERS = 4
 #: Cycles that warps may lie apart which execute a block at a time.
 _TOGETHER = 4
@@ -92,7 +94,9 @@ class MachineSchedule(Timeline, Observer):
         self._loads: dict[tuple[int, int], float] = {}
         #: Likewise of cp.async, from its issue until the emulator queues it.
         self._copies: dict[tuple[int, int], float] = {}
-        self._reading = set[int]()
+        #: Copies to global memory by number, from their issue until they are complete.
+        self._reading: dict[int, tuple[AsyncWork, Action, float]] = {}
+        self._looks: dict[int, int] = {}
         self._barriers: dict[tuple[int, int], float] = {}
         self._machine: MachineView | None = None
         self._begun = set[int]()
@@ -148,6 +152,9 @@ class MachineSchedule(Timeline, Observer):
 
     def submit(self, action: Action, *, pipe: object = None, works: Sequence[AsyncWork] = ()) -> None:
         now = float(self.now)
+        if len(works) == 1 and works[0].what.endswith(_COPIES_OUT) and works[0].number not in self._reading:
+            self._stores(works[0], action, now)
+            return
         due = max((self._completes(work, now) for work in works), default=now)
         if pipe is not None:
             due = self._pipes[pipe] = max(due, self._pipes.get(pipe, 0.0))
@@ -159,11 +166,10 @@ class MachineSchedule(Timeline, Observer):
         if work.mma is not None:
             return engines.mma(work, now)
         if work.number in self._reading:
-            self._reading.discard(work.number)
+            del self._reading[work.number]
             return now + sm.store_end.value
-        if work.what.endswith(("store", "reduction")):
-            self._reading.add(work.number)
-            return engines.store_reads(work, now)
+        if work.what in ("st.async", "red.async"):
+            return engines.peer_store(work, now)
         if work.what in ("tcgen05.ld", "tcgen05.st"):
             return engines.tensor_transfer(work, now)
         if work.what == "tcgen05.commit":
@@ -173,6 +179,31 @@ class MachineSchedule(Timeline, Observer):
         if work.bytes:
             return engines.load(work, now)
         return now + sm.latency["LDG"].value
+
+    def _stores(self, work: AsyncWork, action: Action, now: float) -> None:
+        """A copy to global memory begins to read its source, in turns with others of its SM."""
+        engines = self.engines[self._sm(work.slot)]
+        self._reading[work.number] = work, action, now
+        engines.stores.add(now, work.number, engines.store_takes(work))
+        self._look(engines)
+
+    def _look(self, engines: Engines) -> None:
+        """Queue a look at the stores of an SM, for when the next one is through."""
+        self._sequence += 1
+        due, number = engines.stores.due, self._sequence
+        self._looks[engines.number] = number
+
+        def look() -> None:
+            if self._looks[engines.number] != number:
+                return  # another store has come meanwhile
+            for through in engines.stores.through(due):
+                work, action, issued = self._reading[through]
+                engines.store_read(work, issued, due)
+                action()
+            if engines.stores.left:
+                self._look(engines)
+
+        heapq.heappush(self._queue, (due, number, look))
 
     def advance(self, steps: int) -> None:
         """Blocks take no time of their own: instructions do."""

@@ -40,6 +40,8 @@ L2 = Literal["warm", "cold"]
 _ROUNDS = 3
 #: What a launch may execute, in blocks of instructions.
 _MOST_STEPS = 3_000_000
+#: A row of shared memory as TMA writes it.
+_ROW_BYTES = 128
 #: Instructions that a warp executes before the units and warps with earlier cycles are looked at again.
 _LONGEST = 32
 
@@ -281,6 +283,7 @@ def predict(
         flop=flop,
         share=share,
         l2=l2,
+        active=active,
     )
 
 
@@ -334,7 +337,7 @@ def _share(machine: Machine, active: int, size: int, megahertz: float, traffic: 
     """What one of so many SMs at work has; `size`: CTAs of a cluster."""
     sm, sms = MULTIPROCESSORS[machine.name], machine.sms.value
     memory = machine.hbm_bandwidth.value / (megahertz * 1e6) / active
-    alone = 128 / sm.tma_row.value
+    alone = _ROW_BYTES / sm.tma_row.value
     return Share(
         l2=min(sm.l2_bytes.value * sms / active, alone),
         loads=min(sm.load_bytes.value * sms / active, 90.0),
@@ -344,7 +347,9 @@ def _share(machine: Machine, active: int, size: int, megahertz: float, traffic: 
         store_misses=traffic.store_misses,
         evicted=traffic.evicted,
         cold=traffic.cold,
+        copies=min(sm.copy_bytes.value * sms / active, _ROW_BYTES / sm.store_row.value),
         outside=sm.outside_rows.value * size / active,
+        outside_row=(sm.outside_row if active > 2 * sm.idle_clusters.value else sm.tma_row).value,
     )
 
 

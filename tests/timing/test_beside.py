@@ -20,7 +20,7 @@ from ptxgen.timing.engines import Share
 from ptxgen.timing.multiprocessor import MULTIPROCESSORS
 from ptxgen.timing.simulate import TimedEmulator
 
-_ALONE = Share(l2=108, loads=90, stores=32, memory=40)
+_ALONE = Share(l2=108, loads=90, stores=32, memory=40, outside_row=1.17)
 _WORK = {
     "fma.f32": ["fma.rn.f32 %f{i}, %f{i}, %f150, %f151;"],
     "add.f32": ["add.rn.f32 %f{i}, %f{i}, %f151;"],

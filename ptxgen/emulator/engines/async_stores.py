@@ -67,7 +67,8 @@ def _queue(
     machine: Machine, issued: AsyncWork, mbarrier: int, offsets: NDArray[np.int64], size: int, do: Callable[[], None]
 ) -> None:
     """Queue stores to these offsets that complete on an mbarrier of the destination's CTA."""
-    signal, slot = Signal(issued.statement, len(offsets) * size), issued.slot
+    issued.bytes = len(offsets) * size
+    signal, slot = Signal(issued.statement, issued.bytes), issued.slot
     machine.events.async_store_issued(issued, offsets, size, signal)
     machine.promise(slot, mbarrier, issued.warp, signal)
 
