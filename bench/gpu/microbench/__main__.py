@@ -86,6 +86,13 @@ def _tma() -> Iterator[Measurement]:
             for depth in (2, 4, 6) if grid == _SMS else (4,):
                 name = f"tma L2 apart grid {grid}, {sharing} CTAs share rows, depth {depth}"
                 yield Measurement(name, ptx.tma_ring(sharing), (24, 152), 32, grid, depth, 1 << 14, 128, box=128)
+    for ctas in (2, 4):
+        for grid in (ctas, 120):
+            for rows in (32, 64, 128):
+                for to in (1, ctas):
+                    name = f"tma L2 apart, multicast to {to} of {ctas}, rows {rows} of each, grid {grid}"
+                    text = ptx.multicast(ctas)
+                    yield Measurement(name, text, (24, 152), 1, grid, to, rows * 128, rows, cluster=ctas, box=rows)
     store = ptx.tma_store()
     for rows in (8, 64, 128):
         for depth in (0, 1):
@@ -238,7 +245,7 @@ def _emulate(only: str) -> None:
                 test.text,
                 (1, 2),
                 test.threads,
-                min(test.grid, 2),
+                min(test.grid, max(2, test.cluster)),
                 test.depth,
                 test.bytes,
                 test.rows,

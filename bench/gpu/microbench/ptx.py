@@ -429,3 +429,42 @@ poll:
 """
     after = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n"
     return kernel(before, loop(store) + wait, after, threads=threads)
+
+
+def multicast(ctas: int) -> str:
+    """n times, a thread of each CTA of a cluster: barrier.cluster, then a copy of `rows` rows, to all CTAs or its own.
+
+    `depth`: how many CTAs a copy goes to, `ctas` or 1. Waits until what it and its peers copy has arrived.
+    """
+    load = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    before = f"""
+    mov.b64 %d20, map;
+    cvta.param.u64 %d20, %d20;
+    prefetch.tensormap [%d20];
+    mbarrier.init.shared::cta.b64 [%r6], 1;
+    fence.mbarrier_init.release.cluster;
+    mul.lo.u32 %r16, %r5, %r3;
+    mov.u32 %r15, %cluster_ctarank;
+    mad.lo.u32 %r13, %r15, %r2, %r6;
+    add.u32 %r13, %r13, 1024;
+    mul.lo.u32 %r12, %r1, %r2;
+    mov.u32 %r17, 0;
+    setp.gt.u32 %one, %r1, 1;
+    mov.b16 %h0, {(1 << ctas) - 1};
+"""
+    body = f"""
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], %r12;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    shl.b32 %r14, %r10, 6;
+    and.b32 %r14, %r14, 511;
+    @%one {load}.multicast::cluster [%r13], [%d20, {{%r14, %r16}}], [%r6], %h0;
+    @!%one {load} [%r13], [%d20, {{%r14, %r16}}], [%r6];
+poll:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [%r6], %r17;
+    @!%q bra poll;
+    xor.b32 %r17, %r17, 1;
+"""
+    after = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n"
+    text = kernel(before, loop(body), after, threads=1)
+    return text.replace("    .reg .b32 %r<64>;", "    .reg .b16 %h0;\n    .reg .b32 %r<64>;")
