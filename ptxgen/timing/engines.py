@@ -171,8 +171,9 @@ class Engines:
     spans: list[Span] = field(default_factory=list)
     #: Stretches of cycles in which wgmma accumulates in registers: begins, ends, and registers of a thread.
     accumulates: tuple[list[float], list[float], list[int]] = field(default_factory=lambda: ([], [], []))
-    #: Copies to several CTAs, and bytes that the SM has loaded and stored.
-    multicasts: int = 0
+    #: Whether no copy has come since a barrier of the cluster.
+    synchronized: bool = False
+    #: Bytes that the SM has loaded and stored.
     loaded: int = 0
     stored: int = 0
 
@@ -241,7 +242,9 @@ class Engines:
             arrived = max(arrived, self.outside.take(begin, cycles) + cycles + sm.tma_latency.value)
         if work.destinations > 1:
             arrived += sm.tma_multicast.value
-            self.multicasts += 1
+        if self.synchronized:
+            arrived += sm.tma_synchronized.value
+            self.synchronized = False
         return self._span("tma", work, now, begin, arrived)
 
     def _fetch(self, now: float, size: int, rate: float) -> float:

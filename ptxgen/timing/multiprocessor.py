@@ -35,7 +35,8 @@ class Multiprocessor:
     - `tma_gap`: cycles between two copies of one SM; `tma_row`: cycles of a row of at most 128 bytes, also outside the
       tensor.
     - `tma_latency`: from issue to arrival in shared memory, data in L2.
-    - `tma_multicast`: cycles more of a copy to several CTAs.
+    - `tma_multicast`: cycles more of a copy to several CTAs. `tma_synchronized`: of the first one after a
+      barrier.cluster.
     - `outside_row`: cycles of a row outside of a box partly inside its tensor, with more SMs at work than
       2 * `idle_clusters`; else as rows inside.
     - `outside_rows`: rows per cycle of all SMs together of boxes that lie entirely outside of their tensor.
@@ -74,6 +75,7 @@ class Multiprocessor:
     tma_row: Figure
     tma_latency: Figure
     tma_multicast: Figure
+    tma_synchronized: Figure
     outside_row: Figure
     outside_rows: Figure
     mma_fill: Figure
@@ -234,8 +236,9 @@ H200 = Multiprocessor(
     ),
     tma_row=_cycles(1.17, "copies of 128 and 256 rows from L2, rings of 3 to 6; as many with 0 to 120 rows outside"),
     tma_latency=_residual(228, "rings of one copy of 8 to 256 rows, less the thread's instructions"),
-    tma_multicast=_residual(
-        600, f"{_STAMPS}, first K blocks of clusters of 2 and 4: 310 to 720 cycles more than other copies"
+    tma_multicast=_cycles(0, "copies of 32 to 128 rows to 1, 2 and 4 CTAs: only the rows more, 1.1 cycles each"),
+    tma_synchronized=_residual(
+        410, "copies of 128 rows after barrier.cluster: 1254 cycles, of which the barrier takes 356 and such a copy 488"
     ),
     outside_row=_residual(
         3, "launches of 19 to 52 CTAs with 8 to all columns of B inside, 2.6 to 3.2 cycles a row; 12 CTAs at most 1.6"
@@ -268,7 +271,14 @@ H200 = Multiprocessor(
     ),
     peer_latency=_residual(230, "st.async.v4 to the peer: a launch of none, less its barriers"),
     memory_latency=_cycles(400, "difference of chases of ld.global.cg in 8 MB and in 512 MB"),
-    l2_bytes=Figure(64, "B per cycle and SM", measured(f"{_OURS}: rings of 132 CTAs that share rows, 60 to 87")),
+    l2_bytes=Figure(
+        51,
+        "B per cycle and SM",
+        inferred(
+            "seen launches of 132 CTAs that the L2 bounds, K blocks of 264 and 304 rows: 50.5 to 51; between rings of "
+            f"132 CTAs with rows of their own, 36, and rings that share rows, 63 to 91 ({_OURS}, h200-edges.json)"
+        ),
+    ),
     load_bytes=Figure(35, "B per cycle and SM", measured(f"{_OURS}: ld.global.cg of 132 CTAs in 16 MB")),
     store_bytes=Figure(19.5, "B per cycle and SM", measured(f"{_OURS}: st.global.v4 of 132 CTAs")),
     wake=_residual(2, "residual of the ping-pong of two mbarriers"),

@@ -229,6 +229,7 @@ class MachineSchedule(Timeline, Observer):
             begin = max(begin, self._ended.get(id(barrier), 0.0))
         if isinstance(key, tuple) and key[0] == "cluster":
             begin += self.sm.cluster_barrier.value
+            self.engines[self._sm(self._slot[warp])].synchronized = True
         elif isinstance(key, tuple) and key[0] in ("mbarrier", "bulk group", "tcgen05.wait"):
             begin += self.sm.wake.value
         end = max(since, begin)
