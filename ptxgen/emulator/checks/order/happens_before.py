@@ -91,10 +91,10 @@ class HappensBefore(Observer):
         self._clusters = np.arange(slots // size)
         #: True if the grid has more clusters than are resident, so that clusters follow each other in a slot.
         self._follow = clusters is not None and clusters > len(self._clusters)
-        #: All clusters that have begun, by number.
-        self._epochs: list[ClusterEpoch] = []
-        for slot in range(len(self._clusters)):
-            self._begin(slot)
+        #: The same as a list; and of each cluster that has begun, by number, its slot.
+        self._numbers, self._slots = self._clusters.tolist(), self._clusters.tolist()
+        #: The clusters whose clocks somebody has asked for, by number.
+        self._epochs: dict[int, ClusterEpoch] = {}
         self.scopes = ClusterScope(self.clocks)
         self.observed = _VectorClocks(lambda warp: VectorClock(self.epoch(warp), self.clocks[warp]))
         #: By warp: the clock that its last releasing fence covers; relaxed arrivals publish this clock.
@@ -135,15 +135,13 @@ class HappensBefore(Observer):
 
     def _begin(self, slot: int) -> None:
         """A cluster becomes resident."""
-        self._clusters[slot] = len(self._epochs)
-        self._epochs.append(ClusterEpoch.begin(len(self._epochs), slot, len(self._clusters), shared=self._follow))
+        self._clusters[slot] = self._numbers[slot] = len(self._slots)
+        self._slots.append(slot)
 
     def lives(self, cta: int) -> bool:
         """Whether a CTA's cluster, whose number is that of its warps' names by the warps of a CTA, has not ended."""
-        if len(self._epochs) == len(self._clusters):  # none has ended
-            return True
-        epoch = self._epochs[cta // self.size]
-        return bool(self._clusters[epoch.slot] == epoch.number)
+        number = cta // self.size
+        return self._numbers[self._slots[number]] == number
 
     def epoch(self, warp: int) -> ClusterEpoch:
         """The cluster of a warp."""
@@ -151,7 +149,12 @@ class HappensBefore(Observer):
 
     def epoch_of(self, actor: int) -> ClusterEpoch:
         """The cluster of a warp by its name among `actors`."""
-        return self._epochs[actor // self.members]
+        number = actor // self.members
+        found = self._epochs.get(number)
+        if found is None:
+            slot, slots = self._slots[number], len(self._numbers)
+            found = self._epochs[number] = ClusterEpoch.begin(number, slot, slots, shared=self._follow)
+        return found
 
     def warps_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """The warps of the CTAs in some slots."""
@@ -197,13 +200,13 @@ class HappensBefore(Observer):
 
     def actor(self, warp: int) -> int:
         """The name of a warp, as `actors` gives it."""
-        return int(self._clusters[warp // self.members]) * self.members + warp % self.members
+        return self._numbers[warp // self.members] * self.members + warp % self.members
 
     def resident_warp(self, actor: int) -> int | None:
         """The warp of an actor (`actors`); None if its cluster has ended."""
-        epoch = self._epochs[actor // self.members]
-        alive = self._clusters[epoch.slot] == epoch.number
-        return epoch.slot * self.members + actor % self.members if alive else None
+        number, member = divmod(actor, self.members)
+        slot = self._slots[number]
+        return slot * self.members + member if self._numbers[slot] == number else None
 
     def has_observed(self, warp: int, other: int, clock: int) -> bool:
         """Whether a warp has acquired what another, in any slot now, did up to an interval."""

@@ -523,10 +523,10 @@ class SharedAccesses(Observer):
         self._overwritten(slot, granules, masks)
 
     def _overwritten(self, slot: int, granules: NDArray[np.int64], masks: Masks) -> None:
-        self.written[slot, granules] |= masks
-        self.async_writer[slot, granules] = 0
-        self.core_reader[slot, granules] = 0
-        self.copy_reader[slot, granules] = 0
+        self.written[slot][granules] |= masks
+        if self._asynchronous:
+            for table in (self.async_writer, self.core_reader, self.copy_reader):
+                table[slot][granules] = 0
 
     def mbarrier_initialized(self, warp: int, slot: int, mbarrier: MBarrier) -> None:
         self._has_barriers = True
@@ -548,6 +548,8 @@ class SharedAccesses(Observer):
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
     ) -> None:
+        if not self._has_barriers:
+            return
         hit = self.barriers[slot, granules] & masks
         if count_nonzero(hit):
             granule = int(granules[int((hit != 0).argmax())])
@@ -606,7 +608,9 @@ class SharedAccesses(Observer):
     ) -> None:
         """All writers there, or the `weak` accesses alone."""
         observed = self._happens_before.observed_by(warp, access.lane) if observed is None else observed
-        self._races.against_operations(access, warp, slot, granules, self.async_writer[slot, granules], verb, observed)
+        if self._asynchronous:
+            writers = self.async_writer[slot, granules]
+            self._races.against_operations(access, warp, slot, granules, writers, verb, observed)
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
             self._races.against_warps(access, warp, stores, slot, granules, masks, verb, observed)
 
@@ -636,7 +640,7 @@ class SharedAccesses(Observer):
     ) -> None:
         observed = self._happens_before.observed_by(warp, access.lane) if observed is None else observed
         verb = "overwrites what may still be read by"
-        for readers in (self.core_reader, self.copy_reader):
+        for readers in (self.core_reader, self.copy_reader) if self._asynchronous else ():
             self._races.against_operations(access, warp, slot, granules, readers[slot, granules], verb, observed)
         self._races.against_warps(access, warp, self.loads, slot, granules, masks, "overwrites", observed, loads=True)
 

@@ -89,11 +89,13 @@ class ThreadAccesses:
         """A warp accesses bytes of these different granules, in an instruction of a line."""
         table = self._reach(slot, warp)
         at = warp - table.first
-        before = np.where(table.clock[at, granules] == clock, table.mask[at, granules], np.uint16(0))
-        table.mask[at, granules] = before | masks
-        table.clock[at, granules] = clock
-        table.line[at, granules] = line
-        table.latest[at] = max(table.latest[at], clock)
+        mask, latest = table.mask[at], int(table.latest[at])
+        if latest >= clock:  # else none of them has been touched in this interval
+            masks = mask[granules] * (table.clock[at][granules] == clock) | masks
+        mask[granules] = masks
+        table.clock[at][granules] = clock
+        table.line[at][granules] = line
+        table.latest[at] = max(latest, clock)
 
     def add_own(self, touched: Touched, clocks: NDArray[np.int64], line: int) -> None:
         """As `add`, for warps in the memories of their own CTAs, none of which is `apart`, in their intervals of
