@@ -10,9 +10,9 @@ from functools import cache
 
 #: Parameters of mallopt (malloc.h), and their values in bytes: how much freed memory stays with the process, and from
 #: which size on an array has pages of its own, which go back to the system. Checks keep large tables that are zero but
-#: for a few pages; elsewhere all of them would have to be cleared.
+#: for a few pages; elsewhere all of them would have to be cleared. The lanes of all resident warps take 2.4 MB.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_KEPT, _OWN_PAGES = 256 << 20, 1 << 20
+_KEPT, _OWN_PAGES = 256 << 20, 4 << 20
 #: What users set who want it otherwise.
 _SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
