@@ -126,7 +126,10 @@ def _others() -> Iterator[Measurement]:
         for grid in (2, _SMS):
             name = f"st.async.v4 to the peer, {warps} warps, grid {grid}"
             yield Measurement(name, ptx.st_async(32 * warps), (8, 40), 32 * warps, grid, cluster=2)
-    yield Measurement("barrier.cluster of 2, 4 warps", ptx.cluster_barrier(), (8, 72), 128, 2, cluster=2)
+    for arrives in ("release", "relaxed"):
+        for ctas in (2, 4):
+            name = f"barrier.cluster of {ctas}, 4 warps, arrive.{arrives}"
+            yield Measurement(name, ptx.cluster_barrier(arrives), (8, 72), 128, ctas, cluster=ctas)
 
 
 def _beside() -> Iterator[Measurement]:

@@ -160,6 +160,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=90)
     parser.add_argument("--seed", type=int, default=36, help="of the draw")
+    parser.add_argument("--again", type=Path, nargs="*", help="records whose GEMMs are launched, not drawn ones")
     parser.add_argument("--join", type=Path, nargs=2)
     options = parser.parse_args()
     if options.join:
@@ -168,6 +169,9 @@ def main() -> None:
     from ptxgen.gpu import Gpu
 
     began, drawn = time.monotonic(), draw(options.count, options.seed)
+    if options.again:
+        known = [each for file in options.again for each in json.loads(file.read_text())["launches"] if "m" in each]
+        drawn = [Drawn(each["spec"], each["m"], each["n"], each["k"]) for each in known]
     gpu = Gpu()
     launches = Launches(gpu)
     for label, kernel, grid, block, arguments, shared in plain(gpu):

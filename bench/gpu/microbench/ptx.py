@@ -395,9 +395,9 @@ def ld_global() -> str:
     return kernel(before, loop(body), after, threads=512)
 
 
-def cluster_barrier() -> str:
-    """barrier.cluster arrive and wait, n times."""
-    body = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n"
+def cluster_barrier(arrives: str = "release") -> str:
+    """barrier.cluster arrive, .release or .relaxed, and wait, n times."""
+    body = f"    barrier.cluster.arrive.{arrives}.aligned;\n    barrier.cluster.wait.aligned;\n"
     return kernel("", loop(body), threads=128)
 
 
@@ -454,7 +454,7 @@ def multicast(ctas: int) -> str:
 """
     body = f"""
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], %r12;
-    barrier.cluster.arrive.aligned;
+    barrier.cluster.arrive.relaxed.aligned;
     barrier.cluster.wait.aligned;
     shl.b32 %r14, %r10, 6;
     and.b32 %r14, %r14, 511;
