@@ -26,7 +26,7 @@ RUN_CLC = ("run", "blackwell/clc")
         ((*RUN_CLC, "--set", "stages=12"), "needs 409892 bytes of shared memory (a 12 x 16384 + b 12 x 16384 +"),
         ((*RUN_CLC, "--set", "accumulators=3"), "need 1024 TMEM columns (3 x 256, allocated as a power of two)"),
         (("run", "hopper/specialized", "--set", "tile=256x256", "--set", "stages=2"),
-         "128 registers for its accumulator and 26 more, 154; of 640 threads each has 96"),
+         "128 registers for its accumulator and 26 more, 154; of 640 threads each has 112"),
         (("run", "blackwell/pair", "--set", "cluster_m=1"), "cluster_m must be even, not 1"),
         (("run", "hopper/persistent", "--set", "slots=1"), "slots must be at least 2, the CTAs of a cluster, not 1"),
         ((*RUN_CLC, "--k", "100", "--lda", "100"), "lda must be a multiple of 8 (lines of A must start on 16 bytes)"),

@@ -178,8 +178,8 @@ def test_one_arrival_too_few_for_the_lag_is_a_deadlock() -> None:
         ),
         ({"warpgroups": 3}, "a warpgroup multiplies 64 or 128 rows: 3 cannot share m_tile = 128"),
         (
-            {"m_tile": 192, "cluster_m": 1, "stages": 2},
-            "128 registers for its accumulator and 26 more, 154; of 512 threads",
+            {"m_tile": 192, "n_tile": 272, "cluster_m": 1, "stages": 2},
+            "136 registers for its accumulator and 26 more, 162; of 512 threads",
         ),
         ({"m_tile": 256, "warpgroups": 2, "stages": 2}, "256 registers for its accumulator and 26 more, 282; of 384"),
         ({"load_registers": 24, "m_tile": 64}, "load_registers=24 takes two or more consumer warpgroups"),
