@@ -107,6 +107,9 @@ _AROUND = re.compile(r"^(member \S.*:|Extracting (PTX|ELF) file\b.*|[$>%](?= |$)
 #: The head of a listing of SASS, and what cuobjdump says where it has nothing to print.
 _SASS = re.compile(r"^[ \t]*code for sm_\d+[af]?[ \t]*\r?$", re.MULTILINE)
 _REMARK = re.compile(r"\s*cuobjdump (?:info|warning|error|fatal)\s*:\s*(.*)")
+#: Its lists of files (--list-ptx, --list-elf), and its listing of an ELF object (--dump-elf, --dump-elf-symbols).
+_LISTED = re.compile(r"\s*(?:PTX|ELF) file +\d+: \S")
+_ELF = re.compile(r"\s*(?:\d+-bit ELF: type=|symbols:\s)")
 _VERSION = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 _DUMPED_TARGET = re.compile(r"^[ \t]*\.target[ \t]+(\w+)", re.MULTILINE)
 _DUMPED_ENTRY = re.compile(r"^[^/\n]*\.entry[ \t]+([\w$]+)", re.MULTILINE)
@@ -120,6 +123,10 @@ def ptx_of_dump(text: str, target: str | None = None) -> str:
     """
     starts = [found.start() for found in _DUMPED.finditer(text)]
     if not starts:
+        if _LISTED.match(text):
+            raise ValueError("this is cuobjdump's list of files; cuobjdump --extract-ptx all writes those of PTX")
+        if _ELF.match(text):  # debug information among its strings may hold PTX
+            raise ValueError("this is cuobjdump's listing of an ELF object; cuobjdump --dump-ptx prints the PTX")
         if not _VERSION.search(text):
             if remark := _REMARK.match(text):
                 raise ValueError(f"this is what cuobjdump says where it finds no PTX: {remark[1].strip()}")

@@ -22,6 +22,7 @@ from ptxgen.layouts.fragments import (
     quad_b_fragment,
     quad_products,
     regrouped,
+    row_threads,
     scale_places,
     store_fragment,
     wgmma_a_fragment,
@@ -198,12 +199,34 @@ def held(
         return _quads(of, size, layout)
     if of == "mma-d" and m == 8 and (size == 16 or (k == 4 and size == 32)):
         return _quads(of, size, layout)  # no other shape with 8 rows has an accumulator of .f16
+    _require_size(of, size, m, k)
     if layout != "auto":
         raise ValueError("layout is of m8n8k4 with .f16: elsewhere A is .row and B is .col")
     if of == "mma-d" and k and (m, size) != (8, 64):
         raise ValueError("k of mma-d must be 4 with m=8 (m8n8k4 of .f16), or 0: other accumulators depend on m alone")
     (row, column), title = _fragment(of, size, m, n, k or 256 // size, shape, num, trans)
     return _held(title, _AXES.get(of, ("m", "k")), (row, column), size, _CONTAINERS if _contains(of, size) else ())
+
+
+#: Sizes of elements that an operand can have, in bits.
+_SIZES = {"mma-d": (16, 32, 64), "wgmma-d": (16, 32), "wgmma-a": (1, 8, 16, 32)}
+#: Bits of a row of A in the shapes of mma, by rows and by whether elements have 64 bits (PTX ISA 9.7.14.5).
+_ROW_BITS = {(16, False): (128, 256), (16, True): (256, 512, 1024), (8, False): (128,), (8, True): (256,)}
+
+
+def _require_size(of: Of, bits: int, m: int, k: int) -> None:
+    """Raises ValueError for elements or a K that no instruction has for this operand."""
+    sizes = _SIZES.get(of, (bits,))
+    if bits not in sizes:
+        raise ValueError(f"{of} has elements of {' or '.join(map(str, sizes))} bits, not {bits}")
+    if of == "mma-a" and m == 8 and bits in (16, 32):
+        raise ValueError(f"mma.sync of {bits} bits with 8 rows is m8n8k4 of .f16 alone: give bits=16 k=4")
+    if of == "mma-a" and k:
+        legal = [each // bits for each in _ROW_BITS.get((m, bits == 64), ())]
+        if legal and k not in legal:
+            raise ValueError(
+                f"A of mma.sync with {m} rows of {bits} bits has K {' or '.join(map(str, legal))}, not {k}"
+            )
 
 
 _CONTAINERS = ("with .kind::f8f6f4, e2m1 is in bits 2-5 of its 8 bits, e2m3 and e3m2 are in bits 0-5",)
@@ -268,8 +291,10 @@ def _fragment(
         case "mma-d":
             return accumulator_fragment(m, 8, bits), f"C and D of mma.sync, {m}×8, {bits} bits"
         case "ldmatrix":
+            row_threads("ldmatrix", shape, num)  # says which shapes and numbers there are
             made = load_fragment(shape, num, trans)
         case _:
+            row_threads("stmatrix", shape, num)
             made = store_fragment(shape, num, trans)
     title = f"{of}.{shape}.x{num}{'.trans' if trans else ''}"
     if shape != "m8n8" and bits != 8:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -187,6 +188,26 @@ def test_rows_of_ldmatrix_fill_the_fragments_of_mma() -> None:
             else:  # registers 0 and 1 are B of columns 0 to 7, 2 and 3 of the next; the tile is [n, k]
                 [at] = locate("fragment", [operand], thread=thread, register=register % 2, bit=16 * element)
                 assert loaded == tile[at["column"] + 8 * (register // 2), at["row"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (["ldmatrix", "num=3"], "has .x1, .x2 and .x4"),
+        (["ldmatrix", "shape=m16n16", "trans=yes", "num=4"], "has .x1 and .x2"),
+        (["stmatrix", "shape=m16n8", "trans=yes", "num=3"], "has .x1, .x2 and .x4"),
+        (["mma-d", "bits=8"], "elements of 16 or 32 or 64 bits"),
+        (["wgmma-d", "bits=64"], "elements of 16 or 32 bits"),
+        (["wgmma-a", "bits=4"], "elements of 1 or 8 or 16 or 32 bits"),
+        (["mma-a", "k=32"], "K 8 or 16"),
+        (["mma-a", "bits=4", "k=128"], "K 32 or 64"),
+        (["mma-a", "m=8", "bits=8", "k=32"], "K 16"),
+        (["mma-a", "m=8", "bits=16", "k=8"], "m8n8k4 of .f16 alone"),
+    ],
+)
+def test_fragments_that_no_instruction_has_are_not_drawn(words: list[str], rule: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        locate("fragment", words, thread=0, register=0)
 
 
 #: Words that make small maps of every kind.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxgen.files import ptx_of_dump
 from ptxgen.sass import ContainerError, Listing, compare, load, summarize
 from ptxgen.sass.show import comparison_lines
 from tests.support.cubins import listing, pipeline, pipeline_text
@@ -82,3 +83,15 @@ def test_a_dump_of_ptx(tmp_path: Path) -> None:
     assert load(path, target="sm_90a").target == "sm_90a"
     with pytest.raises(ContainerError, match=r"2 PTX modules \(sm_90a, sm_100a\)"):
         load(path)
+
+
+def test_what_else_cuobjdump_prints_is_named() -> None:
+    for said, wanted in (
+        ("PTX file    1: k.1.sm_90.ptx\n", "list of files"),
+        ("ELF file    1: k.1.sm_90.cubin\nELF file    2: k.2.sm_80.cubin\n", "list of files"),
+        ("\n64-bit ELF: type=ET_EXEC, ABI=8, sm=90, toolkit=13.0\nSections:\n", "listing of an ELF object"),
+        ("symbols:\nSTT_FUNC         STB_GLOBAL STO_ENTRY      add\n", "listing of an ELF object"),
+        ("\nFatbin elf code:\n================\narch = sm_90a\n\n\tcode for sm_90a\n", "has no PTX"),
+    ):
+        with pytest.raises(ValueError, match=wanted):
+            ptx_of_dump(said)

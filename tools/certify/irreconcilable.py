@@ -373,7 +373,7 @@ STRICTER = (
     Irreconcilable(
         "A second value for atom.and, .or, .xor and .exch, as atom.cas has one",
         form=r"atomic\.atom(_cas)?$",
-        line=r"^atom\..*\.(and|or|xor|exch)\.b(32 .*, %x_\w*32_\d|128 .*, %x_b128_\d);$",
+        line=r"^atom\..*\.(and|or|xor|exch)\.(\w+\.)*b(32 .*, %x_\w*32_\d|128 .*, %x_b128_\d);$",
         objection=_OPERANDS,
     ),
     Irreconcilable(
