@@ -87,6 +87,18 @@ def test_quoted_opcodes_and_patterns_give_forms() -> None:
     ]
 
 
+def test_strings_of_an_instruction_printer_give_opcodes() -> None:
+    library = (
+        b"\x7fELF\0\tcp.async.bulk.commit_group;\0mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64\t\0fadd.s\t\0"
+        b".L2::cache_hint [\0add.\0not an add.s32 x\0\0add.s32 \t\0tcgen05.ld.sync\0"
+    )
+    assert lines(text.extract_printer(library, {"add", "cp", "mma", "tcgen05"})) == [
+        "cp.async.bulk.commit_group",
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
+        "add.s32",
+    ]
+
+
 MANUAL = """
 add{.sat}.type  d, a, {b | c};   // comment
 ld{.weak}.ss.type d, [a]{, policy};

@@ -116,6 +116,16 @@ REPOSITORIES = {
     "ZJU-Andre/gramine": "af947fad9a66e06bd5a46aecb3402787e8358f0e",
     "zouyuanqing/phased-array-rs": "4110f9b8f0ec333376dc81bc70646efd81a996e8",
     "zwei9965-gif/EE533-lab9": "738e3e257301f6037c7f0a4b483214ad91bdd44f",
+    "garrick247/opencuda": "47185ec204325ba52dd0001073c8a09409124036",
+    "Lulzx/cuda-metal": "e88dd103bddaff9a134913dec4bd8439817d160c",
+    "ciresnave/baracuda": "419e4f22cabe697421a302e7c0f6f00e0150895d",
+    "hemangandhi/ptx-superoptimize": "f46f2be8b7f2fd6928bd26dc5a4984092ee101a1",
+    "joshua-crews/gpu_testing": "ab4c660e4dc44230892135ded29c03ce8989daf6",
+    "cdsousa/cuda_julia_experiments": "911efaaea55fff9caaa1c5c3633f0021faea8815",
+    "facebookexperimental/triton": "db4666f22c1f8b206584c3f06e3b4a0ff035989e",
+    "NVIDIA/numba-cuda": "b18b944b2f88a4e840424e49a1b0d29488263b40",
+    "KnowingNothing/MatmulTutorial": "70f70fa08b1d5095dfb500c39f56b0465fff05e0",
+    "slowlyC/ai-infra-notes": "139893a9f9d3ead453d5d1f75b2f5f843a015c78",
 }
 #: The oldest target that ptxas 13.5 takes, and the PTX version that introduced it.
 OLDEST, ITS_VERSION = 75, "6.3"

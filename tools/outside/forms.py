@@ -105,6 +105,12 @@ def _extracted(source: Source, clone: clones.Clone, tally: Tally) -> Iterator[Fo
             yield from asm.extract(line, tally.left_out)
         tally.files = 1
         return
+    if source.syntax == "printer":
+        load_all()
+        for _, content in clone.files(source.paths):
+            tally.files += 1
+            yield from text.extract_printer(content, REGISTRY.keys())
+        return
     readers: dict[str, Callable[[str], Iterator[Found]]] = {
         "asm": lambda read: asm.extract(read, tally.left_out),
         "ptx": lambda read: text.extract_ptx(read, tally.left_out),

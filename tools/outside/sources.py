@@ -8,8 +8,9 @@ from typing import Literal
 #: How forms are written down. "asm": GNU inline assembly in C++ or CUDA. "ptx": PTX text. "checks": FileCheck lines of
 #: LLVM's tests. "llvm": LLVM's inline assembly, in Python and in the text of IR. "grammar": the manual's notation.
 #: "quoted": opcodes in literals `ptx"..."`, and patterns of PTX lines. "table": TVM's instruction table, whose own
-#: printer writes inline assembly.
-Syntax = Literal["asm", "ptx", "checks", "llvm", "grammar", "quoted", "table"]
+#: printer writes inline assembly. "printer": the strings of a library that has LLVM's printer of NVPTX's instructions,
+#: here llvmlite's wheel, unpacked to CLONES/llvmlite with its version in COMMIT.
+Syntax = Literal["asm", "ptx", "checks", "llvm", "grammar", "quoted", "table", "printer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,22 @@ SOURCES: tuple[Source, ...] = (
     _asm("taichi-dev/taichi", "ba0e81dce559fb63a5958bf82feb1d00c55c02fe", "Apache-2.0"),
     _asm("NVIDIA/numba-cuda", "b18b944b2f88a4e840424e49a1b0d29488263b40", "BSD-2-Clause"),
     _asm("linkedin/Liger-Kernel", "ead96b618e5c67bddc6a6e9bcb99bfe6b5ab661c", "BSD-2-Clause"),
+    _asm("supranational/sppark", "17278d74295392f9813f009300b257a688422b7a", "Apache-2.0"),
+    _asm("lattice/quda", "9521952ca730316ea1cdd6330408d933ef88e308", "MIT"),
+    _asm("NVlabs/CGBN", "6e6fdc1ab3e7c4e7899a83dc52ee1005b7e8c217", "MIT"),
+    _asm("gau-nernst/learn-cuda", "1454f8b71499a68eacdbf44c08e36a7003d8ab99", "unstated"),
+    _asm("InternLM/lmdeploy", "1263d5cd889b7ad500e85b8eb20401327a4516ab", "Apache-2.0"),
+    _asm("InternLM/turbomind", "764528241c385691d9a6831ac3230664ce7bb407", "Apache-2.0"),
+    _asm("IST-DASLab/marlin", "2f6d7c10e124b3c5fa29ff8d77d568bd7af3274c", "Apache-2.0"),
+    _asm("hashcat/hashcat", "d3983edaf22f5370d1bb136c930460bcad2d9f6e", "MIT"),
+    _asm("KnowingNothing/MatmulTutorial", "70f70fa08b1d5095dfb500c39f56b0465fff05e0", "Apache-2.0"),
+    _asm("Tencent/hpc-ops", "6e2ecede9d6d47b2e680e839cc7ad7422bc8d88b", "Tencent's, of its own code", "src/"),
+    _asm("ciresnave/baracuda", "419e4f22cabe697421a302e7c0f6f00e0150895d", "Apache-2.0 or MIT"),
+    _asm("garrick247/opencuda", "47185ec204325ba52dd0001073c8a09409124036", "BUSL-1.1"),
+    _asm("Lulzx/cuda-metal", "e88dd103bddaff9a134913dec4bd8439817d160c", "Apache-2.0"),
+    _asm("ademeure/QuickRunCUDA", "b00036db23a77465c49dd0511ade65aae9c223f1", "unstated"),
+    _asm("slowlyC/ai-infra-notes", "139893a9f9d3ead453d5d1f75b2f5f843a015c78", "unstated"),
+    _asm("zjin-lcf/HeCBench", "f27000a5188f8ac79bd43fc95a1b3f890c18823d", "BSD-3-Clause"),
     _llvm("jax-ml/jax", "cec06d116c05f0d52adfceee3d3b730fdbcb0ce5", "Apache-2.0"),
     _llvm("Dao-AILab/quack", "c8ec3170057987da0ec99883736f381ea1937cf3", "Apache-2.0"),
     _llvm("Dao-AILab/flash-attention", "0251105a2fb19d2957484b7f023cd8c115286ced", "BSD-3-Clause"),
@@ -108,6 +125,8 @@ SOURCES: tuple[Source, ...] = (
     _llvm("fla-org/flash-linear-attention", "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89", "MIT"),
     _llvm("NVIDIA/numba-cuda", "b18b944b2f88a4e840424e49a1b0d29488263b40", "BSD-2-Clause"),
     _llvm("linkedin/Liger-Kernel", "ead96b618e5c67bddc6a6e9bcb99bfe6b5ab661c", "BSD-2-Clause"),
+    _llvm("NVlabs/cuda-oxide", "a105afd522b73a6712a802e30bd900cd04cc8019", "Apache-2.0"),
+    Source("numba/llvmlite", "0.50.0", "BSD-2-Clause, Apache-2.0 WITH LLVM-exception", "printer", ("*.so",)),
     Source("technillogue/ptx-isa-markdown", "64cfba5fca8c54335218a60f43f7909507071c64", "NVIDIA's manual (9.1) as text",
            "grammar", ("cuda_skill/references/ptx-docs/9-instruction-set/*.md",)),
     Source("jool-space/ptx-isa", "4979f99d90e874cd8efd60250562a5ec9b48655a", "NVIDIA's manual (9.4) as text", "grammar",

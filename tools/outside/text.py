@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tools.outside.statements import Statement, statements
 
@@ -15,6 +15,8 @@ _TYPES = {
     "fd": "f64", "SP": "b64", "SPL": "b64",
 }  # fmt: skip
 _CHECK = re.compile(r"^\s*;\s*[A-Z][A-Z0-9_-]*:\s*(.*)$", re.M)
+#: A string in a library that begins with an opcode of two modifiers or more.
+_STRING = re.compile(rb"\0[\t ]*([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)+)(?:[ \t]|;)")
 _CAPTURE = re.compile(r"\[\[([A-Z_]\w*):([^\]]*(?:\[[^\]]*\][^\]]*)*)\]\]")
 
 
@@ -53,6 +55,17 @@ def _registers(pattern: str, name: str) -> str:
     plain = re.sub(r"\\d\+|\[0-9\][+*]|\[\[:digit:\]\]\+", str(sum(map(ord, name)) % 300), pattern)
     plain = plain.replace("\\", "").strip("()")
     return plain if re.fullmatch(r"%?[\w.]+|\.?[\w:.]+|[;,]?", plain) else "unknown"
+
+
+def extract_printer(library: bytes, roots: Collection[str]) -> Iterator[str]:
+    """Opcodes of `roots` at the start of strings that a compiled instruction printer writes, without operands.
+
+    An opcode ends before a space, a tab or a semicolon; strings that end within one are its pieces, and left out.
+    """
+    for match in _STRING.finditer(library):
+        opcode = match[1].decode()
+        if opcode.split(".")[0] in roots:
+            yield opcode
 
 
 def extract_quoted(text: str, left_out: Counter[str]) -> Iterator[Statement | str]:
