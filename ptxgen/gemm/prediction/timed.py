@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ptxgen.device import DeviceArray, Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.gemm.block_scales import shape_a, shape_b
+from ptxgen.gemm.concepts.workspace import SplitWorkspace
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.prediction.traffic import hbm_load_bytes, l2_load_bytes
 from ptxgen.gemm.problem import GemmProblem, Matrix
@@ -92,7 +93,7 @@ def _arguments(problem: GemmProblem, emulator: Emulator) -> list[Any]:
     bias = emulator.empty((problem.n,), TYPES[combination.bias].numpy) if combination.bias else None
     order = None if problem.tile_order is None else emulator.array(problem.tile_order)
     words = problem.workspace_words
-    workspace = emulator.array(np.zeros(words, np.uint32)) if words else None
+    workspace = emulator.array(_workspace(problem, words)) if words else None
     scales: tuple[DeviceArray, ...] = ()
     if plan.block_scales is not None:
         shapes = shape_a(problem.m, problem.k), shape_b(problem.scaled_columns, problem.k)
@@ -109,6 +110,14 @@ def _arguments(problem: GemmProblem, emulator: Emulator) -> list[Any]:
     groups = _groups(problem)
     table = None if groups is None else emulator.array(groups)
     return problem.arguments(a, b, c, source, bias, order, scales, c_scales, workspace, table)
+
+
+def _workspace(problem: GemmProblem, words: int) -> npt.NDArray[np.uint32]:
+    """A workspace in which a part of a split tile finds the others done, as the last one of a launch does."""
+    made, workspace = np.zeros(words, np.uint32), problem.plan.workspace
+    if isinstance(workspace, SplitWorkspace):
+        made[: workspace.counter_bytes // 4] = workspace.parts - 1
+    return made
 
 
 def _groups(problem: GemmProblem) -> npt.NDArray[np.int32] | None:

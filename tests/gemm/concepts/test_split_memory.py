@@ -14,6 +14,8 @@ from ptxgen import Emulator, assemble, check
 from ptxgen.gemm import PlanError, find
 from ptxgen.gemm.concepts.workspace import SplitWorkspace
 from ptxgen.gemm.job import GemmJob, run_gemm
+from ptxgen.gemm.prediction import timed
+from ptxgen.gemm.prediction.timed import predict_gemm
 from ptxgen.gemm.selection.arguments import Packed
 from ptxgen.gemm.selection.dispatch import Choice
 
@@ -175,3 +177,10 @@ def test_a_prepared_launch_takes_the_workspace_by_its_address() -> None:
         made = Packed.of(choice, choice.problem(), None)
         names = [name for _, name in choice.plan.parameters]
         assert [names[at] for at in made.places[4]] == ["workspace"] * count
+
+
+def test_the_predicted_time_has_the_sums_of_the_last_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = find(NAME).plan(**{**_APART, "n_tile": 128, "split_k": 4})
+    made = predict_gemm(plan, 256, 512, 1024, "h200").cycles
+    monkeypatch.setattr(timed, "_workspace", lambda problem, words: np.zeros(words, np.uint32))
+    assert made > predict_gemm(plan, 256, 512, 1024, "h200").cycles + 1000
