@@ -139,6 +139,8 @@ class Results:
         self.not_loaded: Counter[str] = Counter()
         #: True if NVIDIA's runtime in the program could not be replaced: what it launches is not seen here.
         self.is_blind = False
+        #: Libraries of machine code whose calls fail, such as cuBLAS: what the program does without them is its own.
+        self.failing_libraries: list[str] = []
         self.exit_code: int | None = None
         self._out = out if out is not None else sys.stderr
         self._seen: Counter[tuple[str, str, str]] = Counter()
@@ -245,7 +247,7 @@ class Results:
         """Whether the findings alone make the run fail."""
         if self.options.fail_on == "never":
             return False
-        if self.not_loaded or self.is_blind:
+        if self.not_loaded or self.is_blind or (self.failing_libraries and not self.launches):
             return True
         if self.options.fail_on == "advice":
             return bool(self.host_findings) or any(each.failed or each.findings for each in self.launches)
@@ -310,6 +312,11 @@ class Results:
             if exit_code or self.options.verbose:
                 for line in self.stale_loads():
                     self.say(line)
+            if self.failing_libraries:
+                self.say(
+                    f"what the program does by {' and '.join(self.failing_libraries)} was not run: it is machine code "
+                    "without PTX, and its calls returned errors"
+                )
             for each in self.unused_accepts:
                 self.say(f"accepted, but not found any more: {each}")
         if self.options.json is not None:

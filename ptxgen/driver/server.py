@@ -390,7 +390,10 @@ class Server:
         elif word == "no-kernel":
             self.results.not_loaded[rest] += 1
         elif word == "unpatched-runtime" and _OF_NVIDIA.match(Path(rest).name):
-            self.results.note(f"{Path(rest).name} is machine code and no PTX, so that its calls fail")
+            name = Path(rest).name
+            self.results.note(f"{name} is machine code and no PTX, so that its calls fail")
+            if not name.startswith("libcupti") and name not in self.results.failing_libraries:
+                self.results.failing_libraries.append(name)
         elif word == "unpatched-runtime":
             self.results.is_blind = True
             self.results.note(

@@ -56,3 +56,14 @@ def test_all_of_it_is_printed_where_it_counts(options: dict[str, Any]) -> None:
     said, summary, _ = shown(FINDINGS, **options)
     assert "first" in said
     assert "missing-tcgen05-fence (advice) ×4" in summary
+
+
+def test_a_program_that_only_calls_libraries_of_machine_code_fails() -> None:
+    out = io.StringIO()
+    results = Results(Options(), out)
+    results.failing_libraries.append("libcublas.so.13")
+    assert results.failed
+    results.add(REQUEST, "kernel", LaunchReport("ok", []), 1)
+    assert not results.failed  # it may do without the library, as XLA does
+    results.finish(0)
+    assert "what the program does by libcublas.so.13 was not run" in out.getvalue()
