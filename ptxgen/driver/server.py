@@ -339,7 +339,7 @@ class Server:
     def _tensormap(self, data: bytes, process: int) -> bytes:
         v = protocol.TENSORMAP.unpack(data)
         dtype, rank, address = v[0], v[1], v[2]
-        dims, strides = v[3 : 3 + rank], v[8 : 8 + rank - 1]
+        dims, strides = v[3 : 3 + rank], v[8 : 8 + max(rank - 1, 1)]
         box, steps = v[13 : 13 + rank], v[18 : 18 + rank]
         interleave, swizzle, promotion, fill = v[23:27]
         corners = rank - 2

@@ -69,6 +69,26 @@ for name in (b"cuProfilerStart", b"cuProfilerStop", b"cuNothing"):
 """
 
 
+_RANK_1 = """
+import ctypes
+driver, address = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
+context, u32, u64 = ctypes.c_void_p(), ctypes.c_uint32, ctypes.c_uint64
+driver.cuInit(0), driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1024))
+for rank, strides in (1, (u64 * 1)()), (1, None), (2, (u64 * 1)(64)):
+    made = (ctypes.c_uint8 * 128)()
+    tensor = u32(7), u32(rank), address, (u64 * 2)(16, 16), strides, (u32 * 2)(16, 16), (u32 * 2)(1, 1)
+    print(driver.cuTensorMapEncodeTiled(made, *tensor, *map(u32, (0, 0, 0, 0))))
+"""
+
+
+def test_a_tensor_map_of_rank_1(capfd: pytest.CaptureFixture[str]) -> None:
+    """The driver requires a pointer to strides, which it does not read; Triton gives one."""
+    require_compiler()
+    ran = execute(capfd, [sys.executable, "-c", _RANK_1])
+    assert (ran.code, ran.output.split()) == (0, ["0", "1", "0"]), ran.said
+
+
 def test_functions_of_the_profiler(capfd: pytest.CaptureFixture[str]) -> None:
     """Warp looks them up by cuGetProcAddress; they are declared in a header of their own."""
     require_compiler()

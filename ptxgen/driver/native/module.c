@@ -519,7 +519,7 @@ static void take_tensor(struct TiledMap *asked, const u64 *dimensions, const u64
 API Result cuTensorMapEncodeTiled(void *map, u32 type, u32 rank, void *address, const u64 *dimensions,
                                   const u64 *strides, const u32 *box, const u32 *element_strides, u32 interleave,
                                   u32 swizzle, u32 promotion, u32 fill) {
-    if (rank < 1 || rank > MOST_DIMENSIONS)
+    if (rank < 1 || rank > MOST_DIMENSIONS || !dimensions || !strides || !box || !element_strides)
         return INVALID_VALUE;
     struct TiledMap asked = {.type = type, .rank = rank, .address = (u64)address, .interleave = interleave,
                              .swizzle = swizzle, .promotion = promotion, .fill = fill, .mode = MODE_TILED};
