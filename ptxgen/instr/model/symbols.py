@@ -163,6 +163,7 @@ _TITLES = {
     "unknown-stack": "unknown stack",
     "slow-sparse": "slow sparse",
     "slow-multicast": "slow multicast",
+    "without-abi": "function without ABI",
 }
 #: All codes of errors and warnings but those of one instruction, which have a dot.
 CODES = frozenset(_TITLES)

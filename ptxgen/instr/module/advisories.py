@@ -13,6 +13,7 @@ from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.symbols import Problem, Resolver
 from ptxgen.instr.model.targets import Target
 from ptxgen.instr.model.types import TYPES
+from ptxgen.instr.module.abi import abi_problems
 from ptxgen.instr.module.context import Context
 from ptxgen.instr.module.limits import objects
 from ptxgen.instr.module.reach import Reach, instructions, operand_names
@@ -94,6 +95,13 @@ def module_advice(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[s
         if place is not None:
             message = ".loc without a .file: the cubin's line information is incomplete"
             yield place, Problem("loc-without-file", message, "warning")
+    several = next((each for each in module.functions if len(each.returns) > 1), None)
+    if several is not None and not any(abi_problems(module, analysis)):  # which says so itself
+        message = (
+            f'{several.name} returns {len(several.returns)} values: "disabling ABI", after which nothing of the module '
+            "can recurse or be called indirectly; return a .param array"
+        )
+        yield several, Problem("without-abi", message, "warning")
     for function in module.functions:
         yield from wait_problems(function)
     yield from _reached(module, analysis)
