@@ -9,7 +9,9 @@ from ptxgen.executor import Executor
 from ptxgen.instr.logic import shl, shr
 from ptxgen.instr.model.certified import Certificate, certificates, digest
 from tools.certify import Case, __main__, cases, judges, sweep
-from tools.certify.irreconcilable import Irreconcilable
+from tools.certify.__main__ import EXCEPTIONS, with_new_reasons
+from tools.certify.broken import BROKEN
+from tools.certify.irreconcilable import STRICTER, Irreconcilable
 from tools.certify.sweep import Settings
 
 #: How many lines the sample has at least.
@@ -131,3 +133,12 @@ def test_a_digest_tells_declarations_apart() -> None:
 def test_certificates_are_of_declarations() -> None:
     assert set(certificates()) <= {form.form.key for form in cases.declared()}
     assert all(isinstance(each, Certificate) and each.disagreements == 0 for each in certificates().values())
+
+
+def test_the_page_of_exceptions_has_every_reason() -> None:
+    """`python -m tools.certify --new-reasons` adds what is missing."""
+    page = EXCEPTIONS.read_text()
+    assert [each.reason for each in (*STRICTER, *BROKEN) if f"| {each.reason} |" not in page] == []
+    assert with_new_reasons(page) == page
+    row = next(line for line in page.splitlines() if line.startswith("| Rows of matrices at 16-bit"))
+    assert "| Rows of matrices at 16-bit addresses | ptx" in with_new_reasons(page.replace(row + "\n", ""))

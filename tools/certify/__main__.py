@@ -13,6 +13,7 @@ from ptxgen.instr.model.certified import Certificate, digest, write_certificates
 from ptxgen.toolchain import find_ptxas, ptxas_version
 from tools import executing
 from tools.certify import cases
+from tools.certify.broken import BROKEN
 from tools.certify.irreconcilable import STRICTER
 from tools.certify.sweep import Reason, Result, Settings, sweep
 
@@ -29,6 +30,18 @@ two differ for this reason, "agreed" those that its pattern fits too and that bo
 """
 
 
+#: Before the reasons that no comparison of all declarations has counted yet.
+NEWER = """
+## Newer reasons
+
+Written after the last comparison of all declarations, so not counted yet; added by `python -m tools.certify
+--new-reasons`. The patterns are of the lines and of the objection of the stricter judge.
+
+| what | stricter | lines | objection |
+|---|---|---|---|
+"""
+
+
 def main() -> int:
     """Print disagreements and a table; exit with 1 if there are any."""
     parser = argparse.ArgumentParser(description=tools.certify.__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -41,7 +54,13 @@ def main() -> int:
     parser.add_argument("--one-target", action="store_true", help="assemble a legal form on one of its targets only")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "certify", help="where results are kept")
     parser.add_argument("--record", action="store_true", help="write the result into the package, for the coverage")
+    parser.add_argument(
+        "--new-reasons", action="store_true", help="compare nothing; add the reasons that exceptions.md lacks"
+    )
     arguments = parser.parse_args()
+    if arguments.new_reasons:
+        EXCEPTIONS.write_text(with_new_reasons(EXCEPTIONS.read_text()))
+        return 0
     settings = Settings(arguments.neighbors, arguments.each, arguments.seed, arguments.forms, not arguments.one_target)
     version = ptxas_version(find_ptxas())
     with executing.executor(parser, arguments) as executor:
@@ -53,7 +72,7 @@ def main() -> int:
             parser.error("--record needs all forms on all targets")
         record(results, version)
         if not arguments.families:  # the page is of all
-            EXCEPTIONS.write_text(exceptions(results))
+            EXCEPTIONS.write_text(with_new_reasons(exceptions(results)))
     return 1 if differing else 0
 
 
@@ -91,6 +110,19 @@ def exceptions(results: list[Result]) -> str:
                 example = found["example"].replace("|", "\\|")
                 text += f"| {why} | {found['excused']:,} | {found['agreed']:,} | `{example}` | {objection} |\n"
     return text
+
+
+def with_new_reasons(page: str) -> str:
+    """The page with a row, without counts, for each reason that its tables lack."""
+    page = page.partition(NEWER[:20])[0].rstrip() + "\n"
+    rows: dict[str, str] = {}
+    for judge, entries in (("ptxgen", STRICTER), ("ptxas", BROKEN)):
+        for each in entries:
+            if f"| {each.reason} |" not in page:
+                line = f"{each.form} {each.line}".strip().replace("|", "\\|")
+                objection = each.objection.replace("|", "\\|")
+                rows.setdefault(each.reason, f"| {each.reason} | {judge} | `{line}` | `{objection}` |\n")
+    return page + NEWER + "".join(rows[reason] for reason in sorted(rows)) if rows else page
 
 
 def record(results: list[Result], version: str) -> None:

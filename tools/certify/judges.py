@@ -27,8 +27,9 @@ from ptxgen.instr.model.operands import (
 )
 from ptxgen.instr.model.targets import parse_version
 from ptxgen.toolchain import find_ptxas
+from tools.certify.broken import BROKEN
 from tools.certify.cases import Case, needs_samplers
-from tools.certify.irreconcilable import BROKEN, STRICTER, Irreconcilable
+from tools.certify.irreconcilable import STRICTER, Irreconcilable
 
 #: Lines in a module: of legal forms, and of neighbors, of which many are refused.
 BATCH_FORMS, BATCH_NEIGHBOURS = 400, 250
