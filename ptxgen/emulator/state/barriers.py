@@ -205,16 +205,19 @@ class ClusterBarriers:
         self.phases = [0] * machine.clusters.resident
         self._arrivals = np.zeros((machine.warps, 32), np.int64)
         self._waits = np.zeros((machine.warps, 32), np.int64)
+        #: True once a thread has arrived.
+        self._used = False
 
     def begin(self, clusters: Sequence[int], warps: NDArray[np.int64]) -> None:
         """New clusters start in these warps."""
-        self._arrivals[warps] = self._waits[warps] = 0
-        for cluster in clusters:
-            self.phases[cluster] = 0
+        if self._used:
+            self._arrivals[warps] = self._waits[warps] = 0
+            for cluster in clusters:
+                self.phases[cluster] = 0
 
     def arrive(self, group: Group, statement: Statement, *, relaxed: bool) -> None:
         """Threads arrive at their cluster's barrier and do not wait. Arriving twice in a phase is a finding."""
-        machine, active = self._machine, group.active
+        machine, active, self._used = self._machine, group.active, True
         machine.effects += 1
         for position, warp in enumerate(group.indices):
             warp = int(warp)

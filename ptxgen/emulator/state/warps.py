@@ -79,6 +79,11 @@ class Warps:
 
     def leave(self, group: Group) -> None:
         """All lanes of a group have left the kernel."""
+        if group.mask is None and not self._any_ahead:
+            which = group.warps
+            self.pc[which] = self.current[which] = EXITED
+            self.ready[which], self.uniform[which] = False, True
+            return
         group.store(self.pc, np.asarray(EXITED))
         self.refresh(group.indices)
 
