@@ -50,6 +50,8 @@ FINISHED:
     mbarrier.try_wait.parity.shared.b64 %done, [done], 0;
     @!%done bra FINISHED;
 """
+#: The registers of a tcgen05.st of eight equal columns.
+EIGHT = "{" + ", ".join(["%r0"] * 8) + "}"
 #: What follows the stores of the scale factors at %r1 and %r3.
 SCALED = (
     """
@@ -67,6 +69,69 @@ WAIT:
 )
 
 BUGS = [
+    Bug(
+        name="scores-added-to-the-exponentials",
+        source=REBUILT,
+        what="the scores of the next block take the place of P, and their first MMA adds to what is there",
+        code="operand-cells",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    mov.u32 %r0, 0;
+    add.u32 %r1, %row, 8;
+    add.u32 %r2, %row, 16;
+    add.u32 %r3, %row, 24;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%row], {EIGHT};
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r1], {EIGHT};
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r2], {EIGHT};
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r3], {EIGHT};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    add.u32 %r4, %tmem, 32;
+    @%thread0 tcgen05.mma.cta_group::1.kind::f16 [%r4], [%tmem], %desc_b, %idesc, 0;
+-    @%thread0 tcgen05.mma.cta_group::1.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 1; // <--
++    @%thread0 tcgen05.mma.cta_group::1.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 0;
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + END,
+    ),
+    Bug(
+        name="chunk-of-p-that-is-not-stored",
+        source=REBUILT,
+        what="P takes the place of the scores, but one chunk of it is not stored: the MMA multiplies f32 as bf16",
+        code="operand-cells",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + f"""
+    tcgen05.fence::after_thread_sync;
+    mov.u32 %r0, 0;
+    add.u32 %r1, %row, 8;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%row], {EIGHT};
++    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r1], {EIGHT};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    add.u32 %r4, %tmem, 32;
+    add.u32 %r5, %tmem, 8;
+    @!%thread0 bra SECOND;
+    tcgen05.mma.cta_group::1.kind::f16 [%r4], [%tmem], %desc_b, %idesc, 0;
+    tcgen05.mma.cta_group::1.kind::f16 [%r4], [%r5], %desc_b, %idesc, 1; // <--
+    {COMMIT}
+SECOND:
+    mbarrier.try_wait.parity.shared.b64 %done, [done], 1;
+    @!%done bra SECOND;
+"""
+        + END,
+    ),
     Bug(
         name="commit-by-another-thread",
         source="mlc-ai/TIRx-kernels#53",

@@ -19,11 +19,11 @@ from ptxgen.syntax import Statement
 
 
 def shared_accesses(findings: Findings) -> tuple[HappensBefore, SharedAccesses]:
-    order = HappensBefore(1, 2, 1, findings)
-    lanes = LaneAccesses(order, 1, 4096, findings)
+    order, cas_loops = HappensBefore(1, 2, 1, findings), CasLoops()
+    lanes = LaneAccesses(order, 1, 4096, cas_loops, findings)
     order.attach(lanes)
     waits, flags = StaleWaits(order, MbarrierOrder(order), [{}]), WeakFlags(order)
-    given = Collaborators(order, lanes, waits, ByBarriers(order), CasLoops(), flags, RacedReads(flags), findings)
+    given = Collaborators(order, lanes, waits, ByBarriers(order), cas_loops, flags, RacedReads(flags), findings)
     return order, SharedAccesses(given, 1, 4096)
 
 

@@ -371,6 +371,15 @@ class Findings:
             return frozenset()
         return frozenset[int]().union(*(each.raced or () for each in self._found if each.finding.severity == "error"))
 
+    @property
+    def raced_stores(self) -> frozenset[frozenset[int | None]]:
+        """The pairs of lines whose stores of different bytes race with each other."""
+        return frozenset(
+            each.pair
+            for each in self._found
+            if each.finding.severity == "error" and {access.role for access in each.finding.accesses} == {"writer"}
+        )
+
     def make_reads_harmless(self, lines: frozenset[int], why: str = DEAD, fix: str | None = None) -> None:
         """Nothing depends on what loads of these lines get: their races become advice, with this fix if it is given."""
         if self._dropped and not lines >= self.raced_lines:

@@ -67,7 +67,7 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     flags = WeakFlags(order, poll_loops)
     raced = RacedReads(flags)
     waits = StaleWaits(order, mbarriers, machine.mbarriers)
-    lanes = LaneAccesses(order, slots, bytes, findings)
+    lanes = LaneAccesses(order, slots, bytes, cas_loops, findings)
     by_barriers = ByBarriers(order)
     shared = SharedAccesses(
         Collaborators(order, lanes, waits, by_barriers, cas_loops, flags, raced, findings), slots, bytes
@@ -127,14 +127,14 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         Invalidation(order, mbarriers, findings),
         # Strong accesses come last: what they release and acquire counts after them.
         accesses,
-        SharedInstructions(order, lanes, shared),
+        SharedInstructions(order, lanes, shared, flags),
         GenericCopies(order, lanes, shared),
         LaneStores(findings),
         OperandRegions(machine.shared_names.bounding, findings),
         DuplicateCopies(findings),
         Shuffles(machine.live, machine.present, findings),
         LocalAccesses(machine.stack.memory, findings),
-        StrongInstructions(strong),
+        StrongInstructions(strong, flags),
         WarpgroupRegisters(machine.warps_per_cta, machine.present, findings),
     ]
     if machine.config.has_read_only_loads:

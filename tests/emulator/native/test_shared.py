@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.cas_loops import CasLoops
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
@@ -51,7 +52,7 @@ def test_lanes(found: Library) -> None:  # noqa: F811
     tables: list[LaneAccesses] = []
     for report in reports:
         order: Any = SimpleNamespace(warps=WARPS, size=1, members=WARPS)
-        made = LaneAccesses(order, CTAS, BYTES, None)  # type: ignore[arg-type]
+        made = LaneAccesses(order, CTAS, BYTES, CasLoops(), None)  # type: ignore[arg-type]
         made._report = lambda *given, report=report, **_: report.append(given[:3])  # type: ignore[method-assign]
         tables.append(made)
     for turn in range(300):

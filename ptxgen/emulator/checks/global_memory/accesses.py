@@ -102,7 +102,19 @@ class GlobalAccesses(Observer):
     ) -> None:
         warps, mask, space, places, size, statement, _ = access
         if space == "global":
-            self.strong(warps, places.offsets, mask, size, statement, "atomic operation", reads=returns, writes=True)
+            # Without a use of its result an atom is a red: it may as well come before what it has found.
+            returns = returns and self._events.is_used(statement)
+            self.strong(
+                warps,
+                places.offsets,
+                mask,
+                size,
+                statement,
+                "atomic operation",
+                turns=turns,
+                reads=returns,
+                writes=True,
+            )
 
     def copies_issued(
         self, works: Sequence[AsyncWork], access: MemoryAccess, sources: NDArray[np.int64], read: NDArray[np.int64]
@@ -147,6 +159,7 @@ class GlobalAccesses(Observer):
             self._against_strong(warps, offsets, racing, size, statement, what)
             if same is not None:
                 self._against_equal_stores(events.strong.at(offsets, size), offsets, warps, mask, same, statement)
+            self._against_updates(offsets, warps, mask, racing, size, statement, what)
         again = None
         if events.writer.used:
             before = events.writer.at(offsets, size)
@@ -187,12 +200,14 @@ class GlobalAccesses(Observer):
         what: str,
         racing: Mask = None,
         *,
+        turns: NDArray[np.int64] | None = None,
         reads: bool,
         writes: bool,
     ) -> None:
         """Warps do the same by strong accesses: a load, a store, or an atomic operation, which is both.
 
-        Only the lanes `racing` change memory; all do where it is None.
+        Only the lanes `racing` change memory; all do where it is None. They come in the order of `turns`, by default of
+        warps and lanes.
         """
         events, self._size = self._events, size
         grids = self._grids
@@ -205,8 +220,10 @@ class GlobalAccesses(Observer):
         for places in found:
             overlapping = places.at(offsets, size) >> SHIFT
             if places is not events.writer:
-                overlapping[self._loaded_alike(overlapping, warps)] = 0
+                overlapping[self._loaded_alike(overlapping, warps, racing, statement, what)] = 0
             self._compare(overlapping, offsets, warps, racing, statement, what)
+            if places is events.writer:
+                self._between_lanes(places.at(offsets, size), offsets, warps, mask, racing, statement, what)
             if what == "strong store" and places is events.writer and racing is not None:
                 self._against_equal_stores(places.at(offsets, size), offsets, warps, mask, ~racing, statement)
         if reads:
@@ -217,7 +234,11 @@ class GlobalAccesses(Observer):
                 self._observed[active + part >> 2] = True
         entries = events.of_warps(warps, statement, what)[:, None] << SHIFT | _LANES
         table = events.strong if writes else events.strong_reader
-        table.keep(active, size, entries.ravel() if mask is None else entries[mask])
+        kept = entries.ravel() if mask is None else entries[mask]
+        if what == "atomic operation" and not reads:
+            own = entries[:, 0] >> SHIFT
+            events.reductions.add(int(events.kind[own[0]]), own, kept >> SHIFT, active)
+        table.keep(active, size, kept) if turns is None else table.keep(active[turns], size, kept[turns])
         # Weak accesses stay: those of warps that are unordered with them still race with them.
         if writes and events.copies:
             copies = events.copy_writer[_granules(offsets, size)]
@@ -299,13 +320,21 @@ class GlobalAccesses(Observer):
             nobody = np.broadcast_to(entries[..., None] | NOBODY, chosen.shape)
             self._events.writer.keep_some(offsets, size, nobody, chosen)
 
-    def _loaded_alike(self, loads: Events, warps: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _loaded_alike(
+        self, loads: Events, warps: NDArray[np.int64], racing: Mask, statement: Statement, what: str
+    ) -> NDArray[np.bool_]:
         """Which of these loads, (warps, 32, places), are by a warp of the same CTA as the one that updates memory now,
-        which has executed the same load: Triton's warps load what one of their CTA then changes.
+        which has executed the same load: Triton's warps load what one of their CTA then changes. If several warps of
+        the CTA change it, none is.
         """
         found, events = self._of_same_cta(loads, warps) & (loads != 0), self._events
+        changing = warps if racing is None else warps[racing.any(axis=1)]
+        ctas = (self._happens_before.actors(changing) // self._happens_before.warps).tolist()
         for position in np.flatnonzero(found.any(axis=(1, 2))).tolist():
             actor, here = self._happens_before.actor(int(warps[position])), found[position]
+            if ctas.count(actor // self._happens_before.warps) > 1 or events.by_others(actor, statement, what):
+                here[:] = False
+                continue
             kinds = events.kind[loads[position]]
             others = [each for each in np.unique(kinds[here]).tolist() if not events.has_executed(actor, each)]
             here &= ~np.isin(kinds, others)
@@ -470,10 +499,50 @@ class GlobalAccesses(Observer):
         entries = self._events.strong.at(offsets, size)
         if not count_nonzero(entries):
             return
+        if self._events.reductions.used:
+            self._against_reductions(entries, warps, offsets, racing, size, statement, what)
         events = entries >> SHIFT
         unordered = self._unordered(events, warps, racing)
-        if unordered is None:
+        if unordered is not None:
+            self._report_strong(unordered, events, warps, offsets, statement, what)
+
+    def _against_reductions(
+        self,
+        entries: Entries,
+        warps: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        racing: Mask,
+        size: int,
+        statement: Statement,
+        what: str,
+    ) -> None:
+        """Reductions before the last ones at the same words, whose `entries` are given."""
+        known = self._events
+        if not known.reductions.includes(known.kind[entries >> SHIFT]):
             return
+        if known.reductions.dropped:
+            self._findings.leave_out("races of weak accesses with all but the last reduction of each word")
+        places = offsets[..., None] // WORD + np.arange(max(size // WORD, 1))
+        there: NDArray[np.bool_] = (entries != 0).any(axis=-1)
+        if racing is not None:
+            there &= racing
+        for position in np.flatnonzero(np.count_nonzero(there, axis=1)).tolist():
+            lanes, warp = there[position], int(warps[position])
+            for event, words in known.reductions.unordered(warp, places[position][lanes], known.actor, known.clock):
+                hit = np.zeros(places.shape, np.bool_)
+                hit[position] = np.isin(places[position], words) & lanes[:, None]
+                self._report_strong(hit, np.where(hit, event, 0), warps, offsets, statement, what)
+
+    def _report_strong(
+        self,
+        unordered: NDArray[np.bool_],
+        events: Events,
+        warps: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        statement: Statement,
+        what: str,
+    ) -> None:
+        """Report weak accesses that are unordered with strong stores, (warps, 32, places), unless observed there."""
         observed = self._observed[np.minimum(offsets // WORD, len(self._observed) - 1)] if len(self._observed) else None
         if observed is not None and any_set(unordered & observed[..., None]):
             for position, warp in enumerate(warps.tolist()):
@@ -554,6 +623,31 @@ class GlobalAccesses(Observer):
                 cause=frozenset([causes.lanes(warp, int(self._lanes.interval[warp]))]),
             )
         return overlapping
+
+    def _against_updates(
+        self,
+        offsets: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        mask: Mask,
+        racing: Mask,
+        size: int,
+        statement: Statement,
+        what: str,
+    ) -> None:
+        """Weak accesses of lanes against the strong stores by other lanes of the same warp.
+
+        A weak load that an atomic operation may check is left out.
+        """
+        entries, events = self._events.strong.at(offsets, size), self._events
+        if not np.count_nonzero(entries):
+            return
+        mine = events.actor[entries >> SHIFT] == self._happens_before.actors(warps)[:, None, None]
+        entries = np.where(mine, entries, 0)
+        for event in np.unique(entries >> SHIFT).tolist() if what == "load" else ():
+            if event and events.may_check(event, statement):
+                entries[entries >> SHIFT == event] = 0
+        if np.count_nonzero(entries):
+            self._between_lanes(entries, offsets, warps, mask, racing, statement, what)
 
     def _against_copies_that_read(
         self,

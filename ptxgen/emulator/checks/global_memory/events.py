@@ -19,6 +19,7 @@ from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_memory.reductions import Reductions
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, ShadowMemory
 from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.messages.repeated import Repeated
@@ -91,6 +92,8 @@ class GlobalEvents:
         self.writer, self.reader, self.earlier = (ShadowMemory(bytes) for _ in range(3))
         #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
         self.strong, self.strong_reader = ShadowMemory(bytes), ShadowMemory(bytes)
+        #: What reductions have changed.
+        self.reductions = Reductions(happens_before)
         #: Last events of asynchronous copies, by granule of 16 bytes.
         granules = -(-bytes // GRANULE)
         self.copy_writer, self.copy_reader = np.zeros(granules, np.int32), np.zeros(granules, np.int32)
@@ -173,9 +176,24 @@ class GlobalEvents:
         span = slice(1, self._used)
         return any_set((self.kind[span] == kind) & (self.actor[span] == actor))
 
+    def by_others(self, actor: int, statement: Statement, what: str) -> bool:
+        """Whether other warps of a warp's CTA (`HappensBefore.actors`) have executed an instruction."""
+        kind, span, per_cta = self._numbers.get((id(statement), what)), slice(1, self._used), self._happens_before.warps
+        actors = self.actor[span][self.kind[span] == kind] if kind is not None else np.zeros(0, np.int64)
+        return bool(((actors // per_cta == actor // per_cta) & (actors != actor)).any())
+
+    def is_used(self, atomic: Statement) -> bool:
+        """Whether an instruction may read the result of an atomic operation."""
+        return self._flags.is_used(atomic)
+
     def adds(self, event: int) -> bool:
         """Whether an event is a copy's reduction, which races neither with others nor with strong accesses."""
         return "reduction" in self.kind_of(event).what
+
+    def may_check(self, event: int, load: Statement) -> bool:
+        """Whether an event is a strong store that checks what a weak load has read, so that an older value does."""
+        store = self.kind_of(event).statement
+        return decides_again(store) or bool(store is not None and self._cas_loops.excuse(load.line, store.line))
 
     def where(self, granules: NDArray[np.int64], event: int) -> int | None:
         """The address of the first of these granules of which an event is kept."""
@@ -388,6 +406,7 @@ class GlobalEvents:
             for places in self.of_threads:
                 places.clear()
             self.copy_writer[:] = self.copy_reader[:] = 0
+            self.reductions.clear()
             self._last.clear()
             self._before, self._used = self._before + self._used, 1
         first, self._used = self._used, self._used + count

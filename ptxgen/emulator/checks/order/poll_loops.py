@@ -63,6 +63,8 @@ class PollLoops(Observer):
         #: By poll, what `is_local` says; by instruction, what `uses_result` says.
         self._local: dict[Instruction, bool] = {}
         self._used: dict[Instruction, bool] = {}
+        #: By poll, what `is_one_of_several` says.
+        self._shared: dict[Instruction, bool] = {}
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         self._program = program  # type: ignore[assignment]
@@ -110,6 +112,17 @@ class PollLoops(Observer):
             rank in loop.blocks or made.isdisjoint(operation.reads | operation.guard_reads)
             for rank, _, operation in self._operations()
         )
+
+    def is_one_of_several(self, poll: Instruction) -> bool:
+        """Whether the loop around a poll makes other strong loads, too: each alone may not decide whether it ends."""
+        if poll not in self._shared:
+            loop = self._loops[poll] if poll in self._loops else self._around(poll)
+            self._shared[poll] = loop is not None and any(
+                operation.statement is not poll and _is_strong_load(operation.statement.opcode)
+                for rank, _, operation in self._operations()
+                if rank in loop.blocks
+            )
+        return self._shared[poll]
 
     def uses_result(self, statement: Instruction) -> bool:
         """Whether any instruction reads what an instruction writes to registers."""
@@ -201,6 +214,10 @@ class PollLoops(Observer):
         for rank, block in enumerate(self._program.blocks if self._program is not None else ()):
             for number, operation in enumerate(block.operations):
                 yield rank, number, operation
+
+
+def _is_strong_load(opcode: str) -> bool:
+    return opcode.startswith(("ld.volatile.", "ld.relaxed.", "ld.acquire."))
 
 
 def _only_computes(operation: Operation) -> bool:

@@ -325,6 +325,8 @@ class StaleLoads(StrongLoads):
         enough = judged and self._is_enough(change, warp, lanes, statement)
         if statement.line in self.polled and not (torn or enough):
             return None
+        if judged and not enough and self._waits_for_others(statement):
+            return None
         new = data[offset : offset + len(change.new)]
         if not _same(new, change.new):  # a weak access or a copy has changed it since
             del self._changes[word]
@@ -381,6 +383,10 @@ class StaleLoads(StrongLoads):
         """Whether the loop around a poll ends with the value before a change as well as with that after it."""
         values = (change.old,) if _same(change.old, change.new) else (change.new, change.old)
         return all(self._loops.ends(poll, warp, lanes, value) for value in values)
+
+    def _waits_for_others(self, poll: Instruction) -> bool:
+        """Whether a loop polls several words: the stale value of one matters once those of the others are new."""
+        return not self.always and self._loops.is_one_of_several(poll)
 
     def _behind(self, change: Change, warp: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which lanes of a warp may not have seen a change, as these are about to: (32)."""

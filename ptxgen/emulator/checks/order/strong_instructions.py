@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.order.stale_loads import signals
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.strong_words import StrongWords
+from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.memory.order import Order
 from ptxgen.emulator.observer import Observer
@@ -20,8 +21,8 @@ from ptxgen.emulator.state.convergence import bits_of
 class StrongInstructions(Observer):
     """Passes on what strong loads, stores and atomic operations release and acquire."""
 
-    def __init__(self, strong: StrongAccesses) -> None:
-        self._strong = strong
+    def __init__(self, strong: StrongAccesses, flags: WeakFlags) -> None:
+        self._strong, self._flags = strong, flags
 
     def memory_loads(self, access: MemoryAccess) -> None:
         warps, _, _, _, _, statement, order = access
@@ -41,12 +42,15 @@ class StrongInstructions(Observer):
         self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
         assert access.order is not None
-        self._change(access, access.order, turns, reads=returns, atomic=True)
+        reads = returns and self._flags.is_used(access.statement)
+        self._change(access, access.order, turns, reads=reads, atomic=True)
 
     def _change(
         self, access: MemoryAccess, order: Order, turns: NDArray[np.int64] | None, *, reads: bool, atomic: bool
     ) -> None:
-        """Lanes store, or with `turns` one after the other: each reads (red does not count as reading), then stores."""
+        """Lanes store, or with `turns` one after the other: each reads, then stores. A red does not count as reading,
+        nor does an atom whose result nothing uses.
+        """
         warps, _, _, places, size, statement, _ = access
         active, strong, words = access.active, self._strong, StrongWords.of(access)
         if words is None:

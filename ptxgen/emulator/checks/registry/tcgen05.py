@@ -233,9 +233,11 @@ OPERAND_CELLS = _check(
     title="TMEM read in another layout than it was written",
     section="9.7.16.10.1",
     rule="The MMAs of one accumulation must read each column of A once, and A of 16-bit elements has two in each "
-    "column; .pack::16b and .unpack::16b are for accumulators of f16.",
+    "column; .pack::16b and .unpack::16b are for accumulators of f16. What an MMA has accumulated in 32 bits is no A "
+    "of a narrower type, and A is no accumulator to add to.",
     why="A step of 4 columns for 8 multiplies half of P twice, and leaves half out; A that .unpack::16b has stored is "
-    "every second element and zeros. Nothing faults. It is advice where .pack::16b keeps the low halves of f32. "
+    "every second element and zeros. Scores that no tcgen05.st has replaced are multiplied as pairs of bf16, and "
+    "scores added to P as if it were f32. Nothing faults. It is advice where .pack::16b keeps the low halves of f32. "
     "Halves of a pack in the wrong order are no finding: which register has which element is the kernel's choice. "
     "`ptxgen run --why 'c[3, 5]'` walks from an element of the result to the instructions that stored its operands.",
     fix="step A by 8 columns for each MMA, and store it packed",

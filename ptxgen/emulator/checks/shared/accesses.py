@@ -471,7 +471,10 @@ class SharedAccesses(Observer):
                 self._overwritten(slot, touched, bits)
             clocks = self._happens_before.intervals(warps)
             line = access.statement.line
-            self.strong_stores.add(slots, members, inside, size, clocks, changing, line, observes=observes)
+            reduces = access.what == "atomic operation" and not observes
+            self.strong_stores.add(
+                slots, members, inside, size, clocks, changing, line, observes=observes, reduces=reduces
+            )
         elif observes:
             self.strong_stores.observe(slots, members, inside, size)
 

@@ -12,6 +12,7 @@ from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.checks.changes import changing_lanes
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
+from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
@@ -32,8 +33,10 @@ _Piece = tuple[int, int, NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint1
 class SharedInstructions(Observer):
     """Finds the granules that each warp accesses in each CTA's memory."""
 
-    def __init__(self, happens_before: HappensBefore, lanes: LaneAccesses, shared: SharedAccesses) -> None:
-        self._happens_before, self._lanes, self._shared = happens_before, lanes, shared
+    def __init__(
+        self, happens_before: HappensBefore, lanes: LaneAccesses, shared: SharedAccesses, flags: WeakFlags
+    ) -> None:
+        self._happens_before, self._lanes, self._shared, self._flags = happens_before, lanes, shared, flags
 
     def memory_loads(self, access: MemoryAccess) -> None:
         if access.places.slots is None:
@@ -57,6 +60,8 @@ class SharedInstructions(Observer):
         self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
         if access.places.slots is not None:
+            # Without a use of its result an atom is a red: it may as well come before what it has found.
+            returns = returns and self._flags.is_used(access.statement)
             self.strong(access, access.active, "atomic operation", turns=turns, reads=uses, observes=returns)
 
     def block_stored(self, warp: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
@@ -150,16 +155,16 @@ class SharedInstructions(Observer):
         assert slots is not None
         assert inside is not None
         writes = what != "strong load"
-        if writes:
-            self._lanes.forget(slots, inside, lanes, size)
         if turns is not None:
             lanes = lanes[turns]
+        every = np.ones(len(lanes), np.bool_) if changing is None else changing.reshape(-1)[lanes]
+        self._lanes.strong(warps, slots, inside, lanes, size, statement, every, writes=writes, observes=observes)
         self._shared.strong(
             warps[lanes // 32],
             spread(slots, inside.shape).reshape(-1)[lanes],
             inside.reshape(-1)[lanes],
             size,
-            np.ones(len(lanes), np.bool_) if changing is None else changing.reshape(-1)[lanes],
+            every,
             AsyncOperation(0, what, statement, 0),
             reads=reads,
             writes=writes,

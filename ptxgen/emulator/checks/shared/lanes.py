@@ -10,7 +10,8 @@ other lanes have accessed.
 Where only some lanes synchronize, by a narrower mask, the warp begins another interval too, but the others stay
 unordered with the one before (`warp_sync`).
 
-Kept for each word: the last store and the last load. A word has four bytes, or once there are narrower accesses as few
+Kept for each word: the last store and the last load, and the last strong store or atomic operation, which conflicts
+with weak accesses alone. A word has four bytes, or once there are narrower accesses as few
 as the narrowest. So a race may be missed; none is invented.
 """
 
@@ -26,14 +27,17 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Role
 from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.checks import causes
+from ptxgen.emulator.checks.cas_loops import CasLoops
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
+from ptxgen.emulator.checks.raced_reads import decides_again
 from ptxgen.emulator.checks.registry import Check, races
 from ptxgen.emulator.checks.shared.exchanges import Exchanges
+from ptxgen.emulator.checks.shared.lane_updates import LaneUpdates
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.native.library import chosen, pointer_to
@@ -68,8 +72,11 @@ _EXCHANGED = (
 class LaneAccesses(OrderListener):
     """The last accesses to each word of the resident CTAs' shared memories, by lane."""
 
-    def __init__(self, happens_before: HappensBefore, slots: int, bytes: int, findings: Findings) -> None:
+    def __init__(
+        self, happens_before: HappensBefore, slots: int, bytes: int, cas_loops: CasLoops, findings: Findings
+    ) -> None:
         self._happens_before, self._findings, warps = happens_before, findings, happens_before.warps
+        self._cas_loops = cas_loops
         #: The accesses of warps by granules, where their lines are found.
         granules = -(-bytes // GRANULE)
         self.stores = ThreadAccesses(slots, happens_before.size, warps, granules)
@@ -89,6 +96,7 @@ class LaneAccesses(OrderListener):
         #: The lanes that have loaded since their warp last waited for an MMA, and in which interval.
         self._loaders, self._loading = np.zeros(slots * warps, np.uint32), np.zeros(slots * warps, np.int64)
         self._releases, self._fences, self._returns = PartialReleases(), PartialReleases(), PartialReleases()
+        self._updates = LaneUpdates(slots * warps, slots * self._words)
         self.narrow = MaskedSyncs()
         self.exchanges = Exchanges()
 
@@ -133,6 +141,8 @@ class LaneAccesses(OrderListener):
         """Active lanes load `size` bytes at offsets `inside` of slots' memories; or store, and `changing` says which of
         them something new: all (warps, 32), but slots also (warps, 1).
         """
+        if self._updates.used and self._recent(self._updates.last, warps):
+            self._against_updates(warps, slots, inside, active, size, statement, changing)
         if self._by_machine_code(warps, slots, inside, active, size, statement, changing):
             return
         (lanes,) = active.reshape(-1).nonzero()
@@ -185,12 +195,80 @@ class LaneAccesses(OrderListener):
         self._stores_of(warps, bits_of(active))
         return True
 
-    def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], lanes: NDArray[np.int64], size: int) -> None:
-        """Strong stores by lanes (32 numbers to a warp): a later access to the words no longer conflicts with earlier
-        weak ones.
+    def _against_updates(
+        self,
+        warps: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        size: int,
+        statement: Instruction,
+        changing: NDArray[np.bool_] | None,
+    ) -> None:
+        """Weak accesses, as `access` takes them, against the strong stores of other lanes."""
+        (lanes,) = active.reshape(-1).nonzero()
+        words, events = self._events_of(warps, slots, inside, lanes, size)
+        chosen = None if changing is None else changing.reshape(-1)[lanes]
+        found = self._conflict(warps, words, events, self._updates.at(words), chosen)
+        if found is not None:
+            update = self._happens_before.statements.get(self._updates.line(found.word))
+            if changing is not None or not self._decides_again(statement.line, update):
+                self._report_update(found, "reader" if changing is None else "writer", statement)
+        if changing is not None:
+            self._updates.forget(words)
+
+    def strong(
+        self,
+        warps: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        lanes: NDArray[np.int64],
+        size: int,
+        statement: Instruction,
+        changing: NDArray[np.bool_],
+        *,
+        writes: bool,
+        observes: bool,
+    ) -> None:
+        """Lanes (32 numbers to a warp) make strong accesses; those that are `changing` memory store something new. They
+        conflict with weak accesses of other lanes. If they are stores, a later access to the words no longer conflicts
+        with earlier weak ones.
         """
-        words = self._words_of(slots, inside, lanes, size)
+        words, events = self._events_of(warps, slots, inside, lanes, size)
+        chosen = changing if writes else None
+        role: Role = "writer" if writes else "reader"
+        if self._recent(self._stored, warps):
+            found = self._conflict(warps, words, events, self._writer[words], chosen)
+            if found is not None:
+                self._report(found, role, "writer", self.stores, statement)
+        if not writes:
+            if observes:
+                self._updates.forget(words)
+            return
+        if self._recent(self._loaded, warps):
+            found = self._conflict(warps, words, events, self._reader[words], chosen)
+            if found is not None and not self._decides_again(self._line(found, self.loads), statement):
+                self._report(found, "writer", "reader", self.loads, statement)
         self._writer[words] = self._reader[words] = 0
+        if changing.any():
+            self._updates.put(words[changing], events[changing], statement.line, several=_SEVERAL, observes=observes)
+            self._updates.last[warps] = self.interval[warps]
+
+    def _decides_again(self, load: int, update: Statement | None) -> bool:
+        """Whether a weak load of a line may read an older value, as the strong store after or before it checks."""
+        return decides_again(update) or (update is not None and bool(self._cas_loops.excuse(load, update.line)))
+
+    def _events_of(
+        self,
+        warps: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        lanes: NDArray[np.int64],
+        size: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The words of lanes' accesses, (lanes, words), and their events, (lanes, 1)."""
+        events = ((self.interval[warps] << _SHIFT)[lanes >> 5] | lanes & 31)[:, None]
+        return self._words_of(slots, inside, lanes, size), events
 
     def access_granules(
         self, warp: int, lane: int, slot: int, granules: NDArray[np.int64], statement: Instruction, *, writes: bool
@@ -291,6 +369,7 @@ class LaneAccesses(OrderListener):
             after, kept = np.zeros(len(before) * parts, np.int64), np.flatnonzero(before)
             after[kept[:, None] * parts + np.arange(parts)] = before[kept, None]
             setattr(self, name, after)
+        self._updates.divide(parts)
         self._tables = pointer_to(self._writer), pointer_to(self._reader)
         self._word, self._shift, self._words = size, size.bit_length() - 1, self._words * parts
 
@@ -506,8 +585,7 @@ class LaneAccesses(OrderListener):
         together: bool = False,
     ) -> None:
         slot, word = divmod(found.word, self._words)
-        granule = word * self._word // GRANULE
-        line = accesses.last_line(slot, found.warp, granule)
+        granule, line = word * self._word // GRANULE, self._line(found, accesses)
         copied = "cp.async" in self._opcode(line) and accesses.is_pending(slot, found.warp, granule)
         address, lanes = word * self._word, _lane(found.event & (1 << _SHIFT) - 1)
         party = self._findings.access(
@@ -531,6 +609,31 @@ class LaneAccesses(OrderListener):
             severity="advice" if together or exchanged else "error",
             cause=frozenset([causes.lanes(found.warp, int(self.interval[found.warp]))]),
         )
+
+    def _report_update(self, found: _Conflict, role: Role, statement: Statement) -> None:
+        """Report a weak access to what another lane has changed by a strong one."""
+        address = found.word % self._words * self._word
+        party = self._findings.access(
+            role, statement, found.warp, lanes=_lane(found.lane), space="shared", address=address
+        )
+        member, lanes = found.warp % self._happens_before.members, _lane(found.event & (1 << _SHIFT) - 1)
+        line = self._updates.line(found.word)
+        other = self._happens_before.party("writer", line, found.warp, member, address, lanes)
+        self._findings.report(
+            races.SHARED_RACE,
+            statement,
+            summary=f"{party} {'reads' if role == 'reader' else 'overwrites'} {party.place}, which {other} of the same "
+            "warp writes",
+            rule=f"The lanes have not synchronized by bar.warp.sync or a barrier, and {party.opcode} is weak",
+            fix=f"bar.warp.sync{fixes.between(party, other)}",
+            accesses=(party, other),
+            cause=frozenset([causes.lanes(found.warp, int(self.interval[found.warp]))]),
+        )
+
+    def _line(self, found: _Conflict, accesses: ThreadAccesses) -> int:
+        """The line of the earlier access of a conflict."""
+        slot, word = divmod(found.word, self._words)
+        return accesses.last_line(slot, found.warp, word * self._word // GRANULE)
 
     def _opcode(self, line: int) -> str:
         """The opcode of the instruction of a line that has accessed shared memory."""

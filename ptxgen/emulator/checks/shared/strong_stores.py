@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.arrays import any_set, count_nonzero
+from ptxgen.emulator.checks.shared.reductions import SharedReductions
 from ptxgen.emulator.memory.granules import GRANULE, Masks
 
+_WORD = 4
 #: The clocks of warps of a cluster.
 _Clocks = NDArray[np.int64]
 
@@ -57,6 +59,7 @@ class StrongStores:
         self.latest = np.zeros((slots, members), np.int64)
         #: Slots with strong stores, and True once any slot had one.
         self._used, self.any_used = np.zeros(slots, np.bool_), False
+        self._reductions = SharedReductions()
 
     @cached_property
     def _last(self) -> _Stores:
@@ -75,6 +78,7 @@ class StrongStores:
                 stores.clock[slot] = 0
             self.latest[slot] = 0
             self._used[slot] = False
+            self._reductions.clear(slot)
 
     def add(
         self,
@@ -87,10 +91,16 @@ class StrongStores:
         line: int,
         *,
         observes: bool,
+        reduces: bool = False,
     ) -> None:
         """Lanes store `size` bytes each at offsets of slots' memories, those of them that are `changing` something new;
-        all are one-dimensional, and the last lane counts. An atomic operation with a result `observes`.
+        all are one-dimensional, and the last lane counts. An atomic operation with a result `observes`, one without
+        `reduces`.
         """
+        if reduces:
+            self._reductions.add(slots, warps, inside, clocks, line)
+        else:
+            self._forget_reductions(slots, inside)
         np.maximum.at(self.latest, (slots, warps), clocks)
         self._used[slots] = self.any_used = True
         at = self._places(slots, inside, size).reshape(-1)
@@ -114,12 +124,21 @@ class StrongStores:
             at = self._places(slots, inside, size)
             for stores in (self._last, self._before):
                 stores.clock.reshape(-1)[at[stores.warp.reshape(-1)[at] != warps[:, None]]] = 0
+            self._forget_reductions(slots, inside, warps)
+
+    def _forget_reductions(
+        self, slots: NDArray[np.int64], inside: NDArray[np.int64], but: NDArray[np.int64] | None = None
+    ) -> None:
+        for slot in np.unique(slots).tolist():
+            mine = slots == slot
+            self._reductions.forget(slot, inside[mine] // _WORD, but[mine] if but is not None else None)
 
     def forget(self, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16) -> None:
         """These bytes were overwritten by something that conflicts with whatever comes."""
         if self._used[slot]:
             for stores in (self._last, self._before):
                 stores.clock[slot, _bytes(granules, masks)] = 0
+            self._reductions.forget(slot, _bytes(granules, masks) // _WORD)
 
     def unordered(
         self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, observed: _Clocks
@@ -127,7 +146,13 @@ class StrongStores:
         """(other warp, line, interval, offset) of stores to these bytes unordered with `warp`, given its clocks."""
         if not self._used[slot] or not count_nonzero(self.latest[slot] > observed):
             return
-        yield from self._late(slot, _bytes(granules, masks), observed, but=warp)
+        bytes, found = _bytes(granules, masks), set[int]()
+        for each in self._late(slot, bytes, observed, but=warp):
+            found.add(each[0])
+            yield each
+        for each in self._reductions.unordered(slot, warp, bytes // _WORD, observed):
+            if each[0] not in found:
+                yield each
 
     def unfenced(self, slot: int, granules: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int, int]]:
         """(other warp, line, interval, offset) of stores to these granules that come after the `visible` clocks."""
@@ -166,7 +191,13 @@ class StrongStores:
             clock, warp = stores.clock[place], stores.warp[place]
             if any_set((clock > observed[at[chosen], warp]) & (warp != warps[chosen])):
                 return True
-        return False
+        _, first = np.unique(at, return_index=True)
+        late = self.latest[slots[first]] > observed[at[first]]
+        late[np.arange(len(first)), warps[first]] = False
+        if not late.any():
+            return False
+        words = place[1] // _WORD
+        return self._reductions.any_unordered(slots[chosen], warps[chosen], words, observed, at[chosen])
 
     def latest_after(self, slot: int, observed: _Clocks) -> Iterator[tuple[int, int, int]]:
         """(warp, line, offset) of the last stores to a slot's memory that come after these clocks."""

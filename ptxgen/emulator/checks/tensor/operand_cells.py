@@ -17,9 +17,12 @@ from ptxgen.emulator.observer import Observer
 from ptxgen.layouts.tmem import BAND, COLUMNS, LANES
 from ptxgen.syntax import Statement
 
-#: What a cell holds: anything, the low half of tcgen05.st.unpack::16b, or 32 bits of an accumulator.
-_ANY, _HALF, _WORD = range(3)
+#: What a cell holds: anything, the low half of tcgen05.st.unpack::16b, 32 bits of an accumulator, or elements of 16 or
+#: 8 bits that an MMA has read as A.
+_ANY, _HALF, _WORD, _PACKED = range(4)
 _WORDS = ("f32", "s32")
+#: MMAs whose A has elements of 32 bits.
+_WIDE = ".kind::tf32"
 
 
 class _Read(NamedTuple):
@@ -50,6 +53,9 @@ class OperandCells(Observer):
         self._cells: defaultdict[int, NDArray[np.uint8]] = defaultdict(_no_cells)
         #: The work that wrote halves or words, by slot and first column; and the number of the MMA whose A comes next.
         self._writers: dict[tuple[int, int], AsyncWork] = {}
+        #: The MMAs that wrote words and those that read packed elements, by slot and first column.
+        self._accumulated: dict[tuple[int, int], AsyncWork] = {}
+        self._multiplied: dict[tuple[int, int], AsyncWork] = {}
         #: A of the MMAs of the present accumulation, by CTA slot and accumulator.
         self._sums: dict[tuple[int, int, int], list[_Read]] = {}
         self._a: tuple[int, int, _Read] | None = None
@@ -68,6 +74,8 @@ class OperandCells(Observer):
         if work.what != "tcgen05.mma" or what != "A":
             return
         self._a = work.number, slot, _Read(frozenset(bands), columns, work)
+        if _WIDE not in work.statement.text:
+            self._read_packed(work, slot, bands, columns)
         if any_set(self._cells[slot][np.ix_(bands, columns)] == _HALF):
             writer = self._writer(slot, columns)
             written = f", which {self._name('writer', writer)} wrote" if writer is not None else ""
@@ -90,6 +98,8 @@ class OperandCells(Observer):
         if read is not None and number == work.number and of_slot == slot:
             self._a = None
             self._compare(slot, bands, columns, read, accumulates=accumulates)
+        if accumulates:
+            self._accumulate(work, slot, bands, columns)
         self._changed(work, slot, bands, columns, _ANY)
 
     def accumulator_written(
@@ -103,6 +113,66 @@ class OperandCells(Observer):
         cells: tuple[NDArray[np.int64], NDArray[np.int64]],
     ) -> None:
         self._changed(work, slot, bands, columns, _WORD if type in _WORDS else _ANY)
+        self._accumulated[slot, columns.start] = work
+
+    def _read_packed(self, work: AsyncWork, slot: int, bands: list[int], columns: range) -> None:
+        """An MMA reads A with elements of 16 or 8 bits: none of it may be an accumulator of 32 bits."""
+        cells = self._cells[slot]
+        held = cells[bands, columns.start : columns.stop]
+        words = np.flatnonzero((held == _WORD).any(axis=0))
+        if len(words):
+            first, last = columns.start + int(words[0]), columns.start + int(words[-1])
+            writer = self._last(self._accumulated, slot, first)
+            parties = [self._findings.access("reader", work.statement, work.warp)]
+            if writer is not None:
+                parties.append(self._findings.access("writer", writer.statement, writer.warp))
+            by = f" by {parties[1]}" if len(parties) > 1 else ""
+            self._findings.report(
+                tcgen05.OPERAND_CELLS,
+                work.statement,
+                summary=f"{parties[0]} reads A in columns {columns.start}-{columns.stop - 1}, of which columns {first}-"
+                f"{last} hold 32-bit elements accumulated{by}",
+                rule="A of this kind has elements of 16 or 8 bits, and nothing has been stored there since",
+                fix=f"store A to columns {first}-{last} by tcgen05.st, or correct the address of A",
+                accesses=tuple(parties),
+                cause=("words of A", work.statement.line),
+            )
+            return
+        held[held == _ANY] = _PACKED
+        cells[bands, columns.start : columns.stop] = held
+        self._multiplied[slot, columns.start] = work
+
+    def _accumulate(self, work: AsyncWork, slot: int, bands: list[int], columns: range) -> None:
+        """An MMA adds to what is in its accumulator: that must be no A of another MMA."""
+        held = self._cells[slot][bands, columns.start : columns.stop]
+        packed = np.flatnonzero((held == _PACKED).any(axis=0))
+        if not len(packed):
+            return
+        first, last = columns.start + int(packed[0]), columns.start + int(packed[-1])
+        reader = self._last(self._multiplied, slot, first)
+        parties = [self._findings.access("writer", work.statement, work.warp)]
+        if reader is not None:
+            parties.append(self._findings.access("reader", reader.statement, reader.warp))
+        of = f", which {parties[1]} reads" if len(parties) > 1 else ""
+        self._findings.report(
+            tcgen05.OPERAND_CELLS,
+            work.statement,
+            summary=f"{parties[0]} adds to its accumulator in columns {columns.start}-{columns.stop - 1}, of which "
+            f"columns {first}-{last} hold A of 16- or 8-bit elements{of}",
+            rule="enable-input-d is true, so the packed elements count as numbers of 32 bits",
+            fix="pass false for enable-input-d to the first MMA of the accumulation",
+            accesses=tuple(parties),
+            cause=("packed accumulator", work.statement.line),
+        )
+
+    @staticmethod
+    def _last(works: dict[tuple[int, int], AsyncWork], slot: int, column: int) -> AsyncWork | None:
+        """The work at the last first column up to a column."""
+        return max(
+            ((first, work) for (of_slot, first), work in works.items() if of_slot == slot and first <= column),
+            key=lambda each: each[0],
+            default=(0, None),
+        )[1]
 
     def tensor_read(self, warp: int, bands: list[int], columns: range, statement: Statement) -> None:
         if ".pack::16b" not in statement.text:

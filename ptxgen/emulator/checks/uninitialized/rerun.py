@@ -213,6 +213,8 @@ class Rerun:
             return "used"
         if again.instructions != done.instructions or again.machine.printed != done.machine.printed:
             return "used"
+        if perturbation.raced is not None and not again.machine.findings.raced_stores <= self.findings.raced_stores:
+            return "used"  # stores differ that race with each other: which one stays in memory is chance
         now = again.machine.memory.written()
         if len(now) != len(self._after):
             return "used"
