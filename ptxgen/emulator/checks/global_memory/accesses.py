@@ -33,6 +33,7 @@ from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.order.mbarrier_scope import report_narrow
 from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.raced_reads import decides_again
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
@@ -325,14 +326,15 @@ class GlobalAccesses(Observer):
     ) -> NDArray[np.bool_]:
         """Which of these loads, (warps, 32, places), are by a warp of the same CTA as the one that updates memory now,
         which has executed the same load: Triton's warps load what one of their CTA then changes. If several warps of
-        the CTA change it, none is.
+        the CTA change it, none is, unless an atomic operation that decides again does.
         """
         found, events = self._of_same_cta(loads, warps) & (loads != 0), self._events
         changing = warps if racing is None else warps[racing.any(axis=1)]
         ctas = (self._happens_before.actors(changing) // self._happens_before.warps).tolist()
         for position in np.flatnonzero(found.any(axis=(1, 2))).tolist():
             actor, here = self._happens_before.actor(int(warps[position])), found[position]
-            if ctas.count(actor // self._happens_before.warps) > 1 or events.by_others(actor, statement, what):
+            several = ctas.count(actor // self._happens_before.warps) > 1 or events.by_others(actor, statement, what)
+            if several and not decides_again(statement):
                 here[:] = False
                 continue
             kinds = events.kind[loads[position]]
@@ -636,7 +638,8 @@ class GlobalAccesses(Observer):
     ) -> None:
         """Weak accesses of lanes against the strong stores by other lanes of the same warp.
 
-        A weak load that an atomic operation may check is left out.
+        Left out are weak loads that an atomic operation may check, and those that the warp has executed before: a lane
+        may have changed what all have loaded.
         """
         entries, events = self._events.strong.at(offsets, size), self._events
         if not np.count_nonzero(entries):
@@ -644,7 +647,8 @@ class GlobalAccesses(Observer):
         mine = events.actor[entries >> SHIFT] == self._happens_before.actors(warps)[:, None, None]
         entries = np.where(mine, entries, 0)
         for event in np.unique(entries >> SHIFT).tolist() if what == "load" else ():
-            if event and events.may_check(event, statement):
+            before = event and events.executed(int(events.actor[event]), statement, what)
+            if event and (before or events.may_check(event, statement)):
                 entries[entries >> SHIFT == event] = 0
         if np.count_nonzero(entries):
             self._between_lanes(entries, offsets, warps, mask, racing, statement, what)

@@ -176,6 +176,11 @@ class GlobalEvents:
         span = slice(1, self._used)
         return any_set((self.kind[span] == kind) & (self.actor[span] == actor))
 
+    def executed(self, actor: int, statement: Statement, what: str) -> bool:
+        """Whether a warp (`HappensBefore.actors`) has executed an instruction."""
+        kind = self._numbers.get((id(statement), what))
+        return kind is not None and self.has_executed(actor, kind)
+
     def by_others(self, actor: int, statement: Statement, what: str) -> bool:
         """Whether other warps of a warp's CTA (`HappensBefore.actors`) have executed an instruction."""
         kind, span, per_cta = self._numbers.get((id(statement), what)), slice(1, self._used), self._happens_before.warps
