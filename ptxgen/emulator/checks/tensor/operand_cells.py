@@ -135,7 +135,7 @@ class OperandCells(Observer):
                 rule="A of this kind has elements of 16 or 8 bits, and nothing has been stored there since",
                 fix=f"store A to columns {first}-{last} by tcgen05.st, or correct the address of A",
                 accesses=tuple(parties),
-                cause=("words of A", work.statement.line),
+                cause="words of A",
             )
             return
         held[held == _ANY] = _PACKED
@@ -162,7 +162,7 @@ class OperandCells(Observer):
             rule="enable-input-d is true, so the packed elements count as numbers of 32 bits",
             fix="pass false for enable-input-d to the first MMA of the accumulation",
             accesses=tuple(parties),
-            cause=("packed accumulator", work.statement.line),
+            cause="packed accumulator",
         )
 
     @staticmethod
