@@ -18,7 +18,18 @@ from tools.sanitizer.sweep import Sweep
 NOT_RUN = {
     "bit-of-another-producer",
     "counter-of-three-waits-for-any",
+    "cta-counted-before-its-warps-have-added",
+    "lanes-add-after-a-load-of-all",
+    "lanes-add-before-lane-0-has-cleared",
+    "last-cta-by-a-load-of-the-counter",
+    "named-barrier-without-one-that-adds",
     "slot-refilled-without-waiting-for-its-reader",
+    "sum-read-by-lanes-that-have-not-synchronized",
+    "total-cleared-by-one-lane",
+    "total-in-global-memory-read-by-lanes",
+    "total-loaded-by-all-then-advanced-by-all",
+    "two-of-three-flags",
+    "volatile-store-read-by-lanes",
     "warps-counted-one-short",
 }
 CLEAN = Outcome(end="ok", errors=0, warnings=0, hashes=["a"])
