@@ -122,6 +122,11 @@ def between(earlier: int, clock: int, later: int, now: int) -> Hashable:
     return "between", earlier, clock, later, now
 
 
+def sites(slot: int) -> Hashable:
+    """Different bar.sync of a CTA complete a barrier together: from then on none orders what the source says."""
+    return "sites", slot
+
+
 def word(address: int) -> Hashable:
     """Strong and weak accesses of the word at an address race: a counter, flag or lock."""
     return "word", address

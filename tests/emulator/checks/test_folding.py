@@ -173,3 +173,31 @@ def test_accesses_before_a_wait_for_the_grid(schedule: Any) -> None:
         line = bug.text(right=False).splitlines().index("    ld.global.u32 %r0, [%rd0];") + 1
         assert found[0].fix == f"griddepcontrol.wait before line {line}"
     assert bug.run(schedule, right=True).ok
+
+
+#: One warp of two synchronizes in a branch of its own, and each exchanges words with the other.
+SITES = """
+    .shared .align 4 .b32 tile[64];
+    .reg .b32 %t, %x, %at, %other; .reg .pred %p;
+    mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;
+    mov.u32 %at, tile; mad.lo.u32 %at, %t, 4, %at; xor.b32 %other, %at, 128;
+    st.shared.u32 [%at], %t;
+    BRANCH bar.sync 0;
+    ld.shared.u32 %x, [%other];
+    bar.sync 0;
+    st.shared.u32 [%at], %x;
+    bar.sync 0;
+    ld.shared.u32 %x, [%other];
+    END
+    ret;"""
+
+
+@every_schedule
+def test_a_barrier_of_some_warps(schedule: Any) -> None:
+    """The barriers pair up wrongly from there on: the races that follow are its consequences."""
+    end = "@%p bra done; bar.sync 0; done:"
+    wrong = SITES.replace("BRANCH", "@!%p bra on;").replace("bar.sync 0;", "bar.sync 0; on:", 1)
+    report = run(wrong.replace("END", end), schedule)
+    assert [each.code for each in report.findings] == ["barrier-sites"], report.summary()
+    assert "shared-race" in {each.code for each in report.findings[0].consequences}
+    assert run(SITES.replace("BRANCH", "").replace("END", ""), schedule).findings == []

@@ -36,3 +36,13 @@ def test_sums_that_differ_in_rounding(space: str, store: str) -> None:
         body = head + STORE.replace("{step}", step).replace("{store}", store)
         report, _ = launch(body, [poisoned(2)], block=32)
         assert codes(report) == wanted, report.summary()
+
+
+def test_elements_that_overlap_are_told_from_one_element() -> None:
+    """Pairs of lanes that store to one place have a wrong address; all lanes at one place may mean one value."""
+    head = ".shared .align 16 .b8 t[256]; .reg .b32 %t, %a; mov.u32 %t, %tid.x; mov.u32 %a, t; "
+    for address, corrected in (("and.b32 %t, %t, 30; ", True), ("and.b32 %t, %t, 0; ", False)):
+        body = head + "mov.u32 %x, %t; " + address + "mad.lo.u32 %a, %t, 4, %a; st.shared.u32 [%a], %x; ret;"
+        report, _ = launch(".reg .b32 %x; " + body, [poisoned(2)], block=32)
+        assert codes(report) == ["shared-race"], report.summary()
+        assert ("correct the address" in report.findings[0].fix) == corrected

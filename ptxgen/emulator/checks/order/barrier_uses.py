@@ -144,7 +144,7 @@ class BarrierUses(Observer):
             rule="Without a thread count all threads of the CTA must execute the same bar.sync; here a branch sends "
             "them to different ones",
             accesses=(here, there),
-            cause=frozenset([causes.barrier(name)]),
+            cause=frozenset([causes.barrier(name), causes.sites(first[1] // self._happens_before.warps)]),
         )
 
 

@@ -49,7 +49,7 @@ BARRIER_SITES = _check(
     example="@%some bra A;\nbar.sync 0;\nbra B;\nA: bar.sync 0;      // fixed: one bar.sync 0 after B\nB:",
     fires="bugs/test_bugs.py::test_bug_is_reported[barrier-in-both-branches-eager]",
     twin="bugs/test_bugs.py::test_right_twin_is_clean[barrier-in-both-branches-eager]",
-    explains=("barrier-sites", "barrier-exited", "deadlock"),
+    explains=("barrier-sites", "barrier-exited", "deadlock", "shared-race"),
 )
 
 BARRIER_EXITED = _check(
@@ -112,7 +112,8 @@ DIVERGENT_WARP = _check(
     rule="An instruction with .aligned, and bar, requires all threads of the warp to execute it together.",
     why="In a divergent warp the behavior is undefined. Where the other lanes wait for something that never comes, the "
     "deadlock is reported alone.",
-    fix="let the warp reconverge first (bar.warp.sync), or use the form without .aligned",
+    fix="let all lanes execute it, outside of a branch or guard that only some take; if the others come too, but "
+    "later, let the warp reconverge first (bar.warp.sync)",
     example="@%leader bar.sync 0;      // fixed: bar.sync 0;",
     fires="emulator/semantics/test_mma.py::test_divergent_warp",
     twin="emulator/semantics/test_mma.py::test_divergent_warp",

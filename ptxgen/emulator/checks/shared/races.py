@@ -319,7 +319,7 @@ class SharedRaces:
                 raced=raced,
                 cause=cause | (self._refilled(access, warp, "threads") if access.what in _REFILLS else frozenset()),
                 after=self._waits.waited_on(warp)
-                | {causes.CLUSTER_BARRIER}
+                | {causes.CLUSTER_BARRIER, causes.sites(warp // happens_before.warps)}
                 | ({causes.early(other_warp)} if access.what in _COPIES else frozenset()),
             )
         if self.only_copies and verb == "reads" and isinstance(accesses, ThreadAccesses) and not loads:

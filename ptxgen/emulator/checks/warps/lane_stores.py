@@ -59,10 +59,21 @@ class LaneStores(Observer):
                     else int(np.broadcast_to(inside, places.offsets.shape).reshape(-1)[lanes[at]])
                 )
                 warp, two = int(warps[lanes[at] // 32]), lanes[at : at + 2] % 32
-                self._report(name, address, warp, two, statement)
+                mine = offsets[lanes // 32 == lanes[at] // 32]
+                self._report(name, address, warp, two, statement, several=bool(mine.min() != mine.max()))
                 return
 
-    def _report(self, space: str, address: int, warp: int, lanes: NDArray[np.int64], statement: Instruction) -> None:
+    def _report(
+        self,
+        space: str,
+        address: int,
+        warp: int,
+        lanes: NDArray[np.int64],
+        statement: Instruction,
+        *,
+        several: bool,
+    ) -> None:
+        """Report two lanes that store to one address; `several`: the warp stores to others, too."""
         first, second = (
             self._findings.access("writer", statement, warp, lanes=1 << lane, space=space, address=address)
             for lane in lanes.tolist()
@@ -73,7 +84,8 @@ class LaneStores(Observer):
             summary=f"{first} stores to {first.place}, to which lane {lanes[1]} stores another value in the same "
             "instruction",
             rule="One of the two stores takes effect; which one is undefined",
-            fix="let one lane store, or use an atomic operation",
+            fix="let one lane store, or use an atomic operation"
+            + (", or, if each lane has an element of its own, correct the address" if several else ""),
             accesses=(first, second),
         )
 
