@@ -62,6 +62,8 @@ def test_right_under_every_schedule(
         {**_APART, "n_tile": 256, "split_k": 8, "stages": 4, "cluster_m": 4, "cluster_n": 2},
         {**_APART, "n_tile": 384, "split_k": 5, "cluster_m": 2, "chunk": 64},
         {**_APART, "n_tile": 200, "m_tile": 192, "split_k": 3, "chunk": 40, "cluster_n": 2},
+        {**_APART, "n_tile": 160, "m_tile": 192, "split_k": 2, "cluster_m": 2, "c_major": "m"},
+        {**_APART, "n_tile": 256, "split_k": 2, "cluster_m": 2, "c_major": "m", "chunk": 64},
         {**_APART, **_FP8, "n_tile": 200, "split_k": 3, "chunk": 40, "cluster_m": 2},
     ],
     ids=str,
