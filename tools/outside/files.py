@@ -126,6 +126,15 @@ REPOSITORIES = {
     "NVIDIA/numba-cuda": "b18b944b2f88a4e840424e49a1b0d29488263b40",
     "KnowingNothing/MatmulTutorial": "70f70fa08b1d5095dfb500c39f56b0465fff05e0",
     "slowlyC/ai-infra-notes": "139893a9f9d3ead453d5d1f75b2f5f843a015c78",
+    "nzeejay/NeuralAPI": "1ecf6734256158d43529263e7c5346bee3654e8c",
+    "mairooni/TornadoVM": "fb960a6c40085ec51e5da91fba80a5abc06291e2",
+    "WithanagePerera/CUDA": "14b35e188c392edcaef8fd6e46ae92af3ef18d55",
+    "Narsil/cuda-sys": "8bfd38025f2768626d0f57ec2e44a940661a9448",
+    "control-owl/key-hunter": "b1e0df2bbfcdf7be1fdcf1d67fee6c87ec69c0d2",
+    "oxrinz/ryulang": "5708c766336da69d8393e10a2fdf0001f35a0c8d",
+    "TheRadDani/GPU-programming": "06dab492f1c8c21a5360be87f7f1d8a60abf14b9",
+    "Ryanispop/tiny-gpu-plus": "52e3919111dbb86b2cdcc9a47dfd22efe262d4f8",
+    "intexcor/pycuda_compiler": "74a06cab91ded7062bcf7877194d904764e6a137",
 }
 #: The oldest target that ptxas 13.5 takes, and the PTX version that introduced it.
 OLDEST, ITS_VERSION = 75, "6.3"
