@@ -27,7 +27,8 @@ class Share:
     `copies`: bytes per cycle that copies to global memory store. `outside`: rows per cycle of boxes entirely outside of
     their tensor, for the SMs of a cluster together; `outside_row`: cycles of a row outside of a box partly inside.
     `l1`: bytes of the L1 cache. `evicted`: bytes that the L2 writes to memory for each that comes from there. `cold`:
-    what the SM loads for the first time comes from memory, whoever of the SMs has it first.
+    what the SM loads for the first time comes from memory, whoever of the SMs has it first. `atomics`: SMs whose
+    atomic operations on global memory take turns, since they are on the same sectors.
     """
 
     l2: float
@@ -42,6 +43,7 @@ class Share:
     l1: float = 0.0
     evicted: float = 0.0
     cold: bool = False
+    atomics: float = 1.0
 
 
 @dataclass(slots=True)
@@ -177,12 +179,20 @@ class Engines:
     loaded: int = 0
     stored: int = 0
 
+    #: The units of the L2 by sector that has been the operand of atomic operations, and when all are known to be done.
+    atomics: dict[int, Shared] = field(default_factory=dict)
+    settled: float = 0.0
     #: Places in global memory that warps have loaded past L1, and stored: at least one of each array.
     loads_at: set[int] = field(default_factory=set[int])
     stores_at: set[int] = field(default_factory=set[int])
 
     def __post_init__(self) -> None:
         self._l1, self._touched = L1(self.share.l1), set[int]()
+
+    @property
+    def plain(self) -> bool:
+        """Whether CTAs have only loads, stores and arithmetic: no MMAs, no TMA."""
+        return not (self.tensor.busy or self.tma.busy or self.stores.busy)
 
     def _span(self, unit: str, work: AsyncWork, now: float, begin: float, end: float) -> float:
         self.spans.append(Span(unit, self.number, now, begin, end, work.number, work.statement.line, work.bytes))
@@ -313,6 +323,13 @@ class Engines:
             taken = size * self.share.store_misses / self.share.memory
             waited = max(waited, self.memory.take(now, taken) - now)
         return waited
+
+    def global_atomic(self, now: float, sectors: Sequence[int]) -> float:
+        """When the L2 has done a warp's atomic operation on these sectors, each after those of other SMs on it."""
+        cycles = self.sm.atomic_sector.value * self.share.atomics
+        done = max(self.atomics.setdefault(each, Shared()).take(now, cycles) + cycles for each in sectors)
+        self.settled = max(self.settled, done + self.sm.latency["LDG"].value)
+        return done
 
     def tensor_transfer(self, work: AsyncWork, now: float) -> float:
         """When a tcgen05.ld or st of a warp is complete."""

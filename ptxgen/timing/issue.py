@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ptxgen.sass.control import NO_BARRIER
 from ptxgen.sass.flow import Flow
@@ -20,7 +20,7 @@ from ptxgen.timing.multiprocessor import Multiprocessor
 
 #: The pipe of a scheduler that executes an opcode; others share the issue slots alone.
 _PIPES = {
-    **dict.fromkeys(("MUFU", "F2F", "I2F", "F2I"), "xu"),
+    **dict.fromkeys(("MUFU", "F2F", "I2F", "F2I", "POPC", "FLO", "BREV"), "xu"),
     **dict.fromkeys(("IMAD", "FFMA", "FADD", "FMUL"), "fma"),
     **dict.fromkeys(("LOP3", "IADD3", "VIADD", "LEA", "SHF", "PRMT", "ISETP", "SEL", "FSEL", "FMNMX", "FSETP"), "alu"),
     "F2FP": "alu",
@@ -30,6 +30,9 @@ _PIPES = {
 _WORK = ("WARPGROUP", "DEPBAR", "BAR", "UCGABAR", "WARPSYNC")
 #: Loads of global memory, whose results come when memory has them.
 _LOADS = frozenset({"LDG", "LD", "ATOMG", "ATOM"})
+#: Loads and stores of shared memory, bytes of a lane by modifier, and modifiers of fences that only a CTA waits for.
+_SHARED, _WIDTHS = frozenset({"LDS", "STS", "LD", "ST"}), {"64": 8, "128": 16}
+_OF_CTA = frozenset({"ALL", "SC", "CTA"})
 _BRANCHES = frozenset({"BRA", "BRX", "JMP", "JMX", "CALL", "RET", "BRXU", "JMXU"})
 #: Opcodes of which an instruction of the PTX makes one: they count the copies of a basic block.
 _ANCHORS = ("LDS", "STS", "LDSM", "STSM", "LDG", "STG", "SYNCS", "UTMA", "UBLK", "BAR", "MUFU", "SHFL", "LDTM", "STTM")
@@ -46,6 +49,8 @@ class Cost:
     - `beside`: cycles more of those pipes, and as many of issue, while wgmma accumulates in registers.
     - `latency`: cycles until a load of global memory by the line has its result; 0 for other lines.
     - `loads`: the lines for whose loads of global memory this one waits.
+    - `shared`: bytes of a lane of its widest load or store of shared memory: more than those of the PTX where ptxas has
+      made one of several lines; 0 for a line without any, as those others are.
     - `copies`: how many copies of the line ptxas has made of one, whose cost is divided among them.
     """
 
@@ -55,12 +60,15 @@ class Cost:
     beside: dict[str, float] = field(default_factory=dict)
     latency: float = 0.0
     loads: frozenset[int] = frozenset()
+    shared: int = 0
     copies: int = 1
 
     def share(self, copies: int) -> Cost:
         """The cost of one of so many copies."""
         pipes, beside = ({name: cycles / copies for name, cycles in each.items()} for each in (self.pipes, self.beside))
-        return Cost(self.cycles / copies, self.issues / copies, pipes, beside, self.latency, self.loads, copies)
+        return replace(
+            self, cycles=self.cycles / copies, issues=self.issues / copies, pipes=pipes, beside=beside, copies=copies
+        )
 
 
 @dataclass
@@ -117,6 +125,7 @@ class Costs:
             for line, number in chosen.items():
                 part = parts[line][number]
                 costs[line], code[line] = part.cost.share(copies[number]), part.code
+                costs[line].shared = max(each.cost.shared for each in parts[line].values())
         return cls(costs, code)
 
 
@@ -198,6 +207,8 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
             if control.write != NO_BARRIER and each.opcode not in _LOADS:
                 ready[control.write] = now + latency.get(each.opcode, _OTHER)
             step = float(max(control.stall, 1)) + (machine.branch.value if _taken(each, function) else 0.0)
+            if each.opcode == "MEMBAR" and not _OF_CTA.issuperset(each.modifiers):
+                step += machine.fence.value
             now += step
             if each.ptx_line is None or each.opcode == "NOP":
                 continue
@@ -205,6 +216,9 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
             part.code.append(each)
             part.cost.cycles += waited + step
             part.cost.issues += 1
+            if each.opcode in _SHARED:
+                width = next((_WIDTHS[name] for name in each.modifiers if name in _WIDTHS), 4)
+                part.cost.shared = max(part.cost.shared, width)
             if each.opcode in _LOADS:
                 part.cost.latency = latency[each.opcode]
             if each.index in waited_for:

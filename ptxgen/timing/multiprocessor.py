@@ -23,6 +23,7 @@ class Multiprocessor:
       for each SM that has one. `next_cta`: from the end of a CTA to the first instruction of the next in its place.
     - `idle_clock`: cycles that an idle part of the GPU counts, and with it Nsight Compute, for each of an SM whose
       tensor core is in use, in launches of at most `idle_clusters` clusters, or twice as many CTAs.
+    - `launch_plain`, `launch_plain_cta`, `next_plain`: the same where CTAs have only loads, stores and arithmetic.
     - `dispatch`: cycles between two CTAs that the GPU gives to its SMs, one to each before the next round.
     - `latency`: cycles from the issue of an instruction to its result, by SASS opcode, where a scoreboard waits for it.
     - `pipe`: cycles that a warp's instruction takes of its scheduler's pipe, by SASS opcode (others: 1).
@@ -50,9 +51,14 @@ class Multiprocessor:
     - `fetch`: cycles of the first execution of 128 bytes of machine code.
     - `l1_bytes`: of L1 cache and shared memory together; `l1_latency`: from the issue of a load to its result from L1.
     - `memory_latency`: cycles more where data come from memory.
+    - `write_back`: cycles of memory for a byte that the L2 writes there, over those of a byte that it reads.
+      `dirty`: the part of a cold L2's lines that it has to write there.
     - `l2_bytes`: bytes per cycle and SM that TMA takes from the L2 with all SMs at work; `load_bytes`: that loads take.
     - `wake`: from the end of an mbarrier's phase, or of what else a warp waits for, to its next instruction.
     - `barrier`, `barrier_warp`: of bar.sync, and of each warp in it; `cluster_barrier`: of barrier.cluster.
+    - `fence`: cycles of a fence of the GPU's or the system's scope.
+    - `atomic_lane`: cycles of an atomic operation on shared memory for each lane of its busiest bank;
+      `atomic_sector`: of one on global memory for each sector, in which those of all SMs take turns.
     - `fence_async`: cycles of fence.proxy.async for each warp.
     """
 
@@ -60,6 +66,9 @@ class Multiprocessor:
     launch: Figure
     launch_cta: Figure
     next_cta: Figure
+    launch_plain: Figure
+    launch_plain_cta: Figure
+    next_plain: Figure
     dispatch: Figure
     idle_clock: Figure
     idle_clusters: Figure
@@ -91,6 +100,8 @@ class Multiprocessor:
     l1_bytes: Figure
     l1_latency: Figure
     memory_latency: Figure
+    write_back: Figure
+    dirty: Figure
     l2_bytes: Figure
     load_bytes: Figure
     store_bytes: Figure
@@ -98,6 +109,9 @@ class Multiprocessor:
     barrier: Figure
     barrier_warp: Figure
     cluster_barrier: Figure
+    fence: Figure
+    atomic_lane: Figure
+    atomic_sector: Figure
     fence_async: Figure
     tensor_load: Figure
     tensor_load_bytes: Figure
@@ -147,6 +161,9 @@ _HOPPER_LATENCY = _latencies(
     REDUX=(24, "?as SHFL"),
     SYNCS=(30, "~residual of an arrival with its own wait, 65 cycles with the loop"),
     LDL=(40, "?as a hit in L1"),
+    POPC=(17, "?as MUFU"),
+    FLO=(17, "?as MUFU"),
+    BREV=(17, "?as MUFU"),
     F2F=(17, "?as MUFU"),
     I2F=(17, "?as MUFU"),
     F2I=(17, "?as MUFU"),
@@ -154,6 +171,9 @@ _HOPPER_LATENCY = _latencies(
 )
 _HOPPER_PIPE = {
     "MUFU": Figure(8, "cycles", measured(f"{_OURS}: ex2 of 16 warps")),
+    "POPC": Figure(8, "cycles", _DOCUMENTED),
+    "FLO": Figure(8, "cycles", _DOCUMENTED),
+    "BREV": Figure(8, "cycles", _DOCUMENTED),
     "F2FP": Figure(2, "cycles", measured(f"{_OURS}: cvt.rn.bf16x2 of 16 warps")),
     "FENCE": Figure(5.3, "cycles", measured(f"{_OURS}: fence.proxy.async of 1 to 16 warps")),
     "IMAD": Figure(2, "cycles", _DOCUMENTED),
@@ -222,6 +242,9 @@ H200 = Multiprocessor(
         "clusters",
         measured(f"{_OURS}: MHz of launches of 1 to 132 CTAs; from 18 CTAs or 12 clusters on 1800 to 1870"),
     ),
+    launch_plain=_cycles(2840, "an empty kernel of one CTA, sm__cycles_elapsed.max"),
+    launch_plain_cta=_cycles(1.2, "empty kernels of 1 and 132 CTAs of 32 to 1024 threads: 0.4 to 2.0, mean"),
+    next_plain=_cycles(320, "empty kernels of 132 and 1056 CTAs with 200 KB of shared memory: 300 and 338"),
     dispatch=_cycles(1.25, "empty kernels of 132 and 1056 CTAs of 32 to 1024 threads: 1.20 to 1.38"),
     latency=_HOPPER_LATENCY,
     pipe=_HOPPER_PIPE,
@@ -271,6 +294,18 @@ H200 = Multiprocessor(
     ),
     peer_latency=_residual(230, "st.async.v4 to the peer: a launch of none, less its barriers"),
     memory_latency=_cycles(400, "difference of chases of ld.global.cg in 8 MB and in 512 MB"),
+    write_back=Figure(
+        1.2,
+        "of a byte read",
+        inferred(f"{_OURS}: seen launches that store a third or half of what they move, 4.3 and 4.1 TB/s; loads 4.6"),
+    ),
+    dirty=Figure(
+        0.7,
+        "of its lines",
+        inferred(
+            f"{_OURS}: seen launches after 512 MB were written: 0.4 to 1 of what each loads and stores; this is between"
+        ),
+    ),
     l2_bytes=Figure(
         51,
         "B per cycle and SM",
@@ -285,6 +320,9 @@ H200 = Multiprocessor(
     barrier=_cycles(6, "bar.sync of 1 to 16 warps"),
     barrier_warp=_cycles(2, "bar.sync of 1 to 16 warps"),
     cluster_barrier=_cycles(340, "barrier.cluster of two CTAs of 4 warps"),
+    fence=Figure(500, "cycles", unverified("as `drain`: until what the warp has stored is in the L2")),
+    atomic_lane=Figure(2, "cycles", unverified("V100 (Jia et al., arXiv 1804.06826): 66 for 32 lanes at one address")),
+    atomic_sector=_residual(2.8, "reduce_sum, 1024 CTAs that add to one word: 2900 cycles beside the launch and loads"),
     fence_async=_cycles(5.3, "fence.proxy.async of 1 to 16 warps"),
     tensor_load=Figure(0, "cycles", documented("no tensor memory on Hopper")),
     tensor_load_bytes=Figure(128, "B per cycle and warp", documented("no tensor memory on Hopper")),

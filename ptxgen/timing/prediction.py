@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.device import Kernel
@@ -128,11 +129,14 @@ def made(
         repeats = walk.left * walk.period
     elif mine > simulated:
         ends = sorted(end for _, _, end in timed.ctas)
-        size = max(len(ends) // simulated, 1)
-        per_round = (ends[-1] - ends[resident * size - 1]) / max(simulated / resident - 1, 1)
+        size = resident * max(len(ends) // simulated, 1)
+        # CTAs of a round may end far apart: what counts is their mean.
+        per_round = (fmean(ends[-size:]) - fmean(ends[:size])) / max(simulated / resident - 1, 1)
         repeats = (mine - simulated) / resident * per_round
     engines = timed.engines[0]
     launch = sm.launch.value + sm.launch_cta.value * active
+    if engines.plain:
+        launch = sm.launch_plain.value + sm.launch_plain_cta.value * active
     single = ctas == count
     if engines.tensor.busy and count <= sm.idle_clusters.value * (2 if single else 1):
         # The cycles of the SMs at work, as Nsight Compute counts them: those of SMs whose clock stays higher.

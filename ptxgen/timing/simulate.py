@@ -28,7 +28,7 @@ from ptxgen.sass import load as load_sass
 from ptxgen.syntax import Instruction, walk
 from ptxgen.timing.engines import Engines, Share, Shared
 from ptxgen.timing.issue import Costs
-from ptxgen.timing.l1 import carveout
+from ptxgen.timing.l1 import SECTOR, carveout
 from ptxgen.timing.machines import MACHINES, Machine
 from ptxgen.timing.multiprocessor import MULTIPROCESSORS, Multiprocessor
 from ptxgen.timing.prediction import Prediction, TimingError, made
@@ -51,13 +51,15 @@ class Traffic:
     """What the loads and stores of a whole grid move, where it is known: the part of loads that comes from memory.
 
     `store_misses`: bytes that go to memory for each that is stored; `evicted`: for each that is loaded from there.
-    `cold`: what an SM loads for the first time comes from memory.
+    `cold`: what an SM loads for the first time comes from memory. `atomics`: the part of the arrays with atomic
+    operations that those of one SM are on.
     """
 
     misses: float
     store_misses: float = 0.0
     evicted: float = 0.0
     cold: bool = False
+    atomics: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,8 @@ def predict(
 
     if traffic is None:
         traffic = Traffic(0.0)
-        if l2 == "cold" or _array_bytes(held) > _capacity(described):
+        atomic = any(each.opcode.startswith(_ATOMIC) for each in _instructions(kernel))
+        if l2 == "cold" or atomic or _array_bytes(held) > _capacity(described):
             few = min(work.walked, 1)
             counted = run(sharing(traffic), few)
             traffic = _traffic(counted, described, held, work.times(few), cold=l2 == "cold")
@@ -302,6 +305,8 @@ def _require_target(kernel: Kernel, machine: Machine) -> None:
         raise TimingError(f"{kernel.name} is for {target}, which an {machine.title} ({machine.target}) does not run")
 
 
+#: Instructions whose addresses say which SMs' take turns.
+_ATOMIC = ("atom.global", "red.global", "atom.relaxed", "atom.acq", "atom.release", "red.relaxed", "red.release")
 #: Shared memory of each CTA that the system keeps.
 _RESERVED = 1024
 
@@ -348,6 +353,7 @@ def _share(machine: Machine, active: int, size: int, megahertz: float, traffic: 
         evicted=traffic.evicted,
         cold=traffic.cold,
         copies=min(sm.copy_bytes.value * sms / active, _ROW_BYTES / sm.store_row.value),
+        atomics=max(active * traffic.atomics, 1.0),
         outside=sm.outside_rows.value * size / active,
         outside_row=(sm.outside_row if active > 2 * sm.idle_clusters.value else sm.tma_row).value,
     )
@@ -364,6 +370,7 @@ def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], t
     Cold: every array that is loaded comes from memory once, and lines that other launches have written, of which the L2
     is full, make room. Else what exceeds half of what the L2 keeps misses: its two halves may both have a line.
     """
+    sm = MULTIPROCESSORS[machine.name]
     arrays = {each.address - HEAP_BASE: each.nbytes for each in args if isinstance(each, DeviceArray)}
     loads, stores = ({*_arrays_at(arrays, places)} for places in _places(timed))
     if any(each.loaded for each in timed.engines) and not loads:  # by copies, whose places are not kept
@@ -371,19 +378,28 @@ def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], t
     capacity, every = _capacity(machine), sum(arrays[each] for each in loads | stores)
     read, written = (sum(arrays[each] for each in one) for one in (loads, stores))
     if cold:
-        evicted = min(every, capacity) + written * max(1 - capacity / max(every, 1), 0)
+        evicted = min(every, capacity) * sm.dirty.value + written * max(1 - capacity / max(every, 1), 0)
     else:
         part = min(max(every / capacity - 1, 0), 1)
         read, evicted = read * part, written * part
     loaded = sum(each.loaded for each in timed.engines) * times
     stored = sum(each.stored for each in timed.engines) * times
+    evicted *= sm.write_back.value
     each = evicted / max(every if cold else read + written, 1)
     return Traffic(
         min(read / loaded, 1.0) if loaded else 0.0,
         max(evicted - each * read, 0.0) / stored if stored else 0.0,
         each,
         cold,
+        _atomics(timed, arrays),
     )
+
+
+def _atomics(timed: MachineSchedule, arrays: Mapping[int, int]) -> float:
+    """The part of the sectors, of arrays with atomic operations, that those of one SM are on."""
+    sectors = {each for engines in timed.engines for each in engines.atomics}
+    size = sum(arrays[each] for each in {*_arrays_at(arrays, (each * SECTOR for each in sectors))})
+    return min(len(sectors) * SECTOR / size, 1.0) if size else 0.0
 
 
 def _places(timed: MachineSchedule) -> tuple[set[int], set[int]]:
