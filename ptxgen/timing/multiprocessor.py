@@ -22,7 +22,7 @@ class Multiprocessor:
     - `launch`, `launch_cta`: cycles that Nsight Compute counts of a launch beside those of its CTAs, and more of them
       for each SM that has one. `next_cta`: from the end of a CTA to the first instruction of the next in its place.
     - `idle_clock`: cycles that an idle part of the GPU counts, and with it Nsight Compute, for each of an SM whose
-      tensor core is in use, in launches of at most `idle_clusters` clusters, or twice as many CTAs.
+      tensor core is in use, in launches of at most `idle_clusters` clusters, or fewer than twice as many CTAs.
     - `launch_plain`, `launch_plain_cta`, `next_plain`: the same where CTAs have only loads, stores and arithmetic.
     - `dispatch`: cycles between two CTAs that the GPU gives to its SMs, one to each before the next round.
     - `latency`: cycles from the issue of an instruction to its result, by SASS opcode, where a scoreboard waits for it.
@@ -240,7 +240,7 @@ H200 = Multiprocessor(
     idle_clusters=Figure(
         8,
         "clusters",
-        measured(f"{_OURS}: MHz of launches of 1 to 132 CTAs; from 18 CTAs or 12 clusters on 1800 to 1870"),
+        measured(f"{_OURS}: MHz of launches of 1 to 132 CTAs; from 16 CTAs or 12 clusters on 1785 to 1870"),
     ),
     launch_plain=_cycles(2840, "an empty kernel of one CTA, sm__cycles_elapsed.max"),
     launch_plain_cta=_cycles(1.2, "empty kernels of 1 and 132 CTAs of 32 to 1024 threads: 0.4 to 2.0, mean"),

@@ -138,7 +138,8 @@ def made(
     if engines.plain:
         launch = sm.launch_plain.value + sm.launch_plain_cta.value * active
     single = ctas == count
-    if engines.tensor.busy and count <= sm.idle_clusters.value * (2 if single else 1):
+    idle = sm.idle_clusters.value
+    if engines.tensor.busy and (count <= idle or (single and count < 2 * idle)):
         # The cycles of the SMs at work, as Nsight Compute counts them: those of SMs whose clock stays higher.
         launch += (busy + repeats) * (sm.idle_clock.value - 1)
     total = launch + busy + repeats

@@ -1,4 +1,4 @@
-"""Loads of global memory: what the L1 cache keeps, what cp.async waits for, CTAs that share an SM, and a cold L2."""
+"""Loads, stores and atomic operations of warps: L1, cp.async, CTAs that share an SM, a cold L2, and who takes turns."""
 
 from __future__ import annotations
 
@@ -109,6 +109,38 @@ def test_an_sm_has_its_second_cta_after_all_others_have_their_first() -> None:
 def test_a_cold_l2_makes_room_for_what_is_loaded() -> None:
     loads = "    ld.global.u32 %r7, [%rd4];\n" + used(7)
     warm, cold = (cycles(loads, grid=1024, threads=1024, l2=each) for each in ("warm", "cold"))
-    # 4 MB from memory and 4 MB to memory, of lines that others have written, at 2.3 KB a cycle.
+    # 4 MB from memory and 0.7 of that to memory, where lines of others are, at 2.3 KB a cycle.
     assert cold - warm > 1500
     assert len(range(0, LINE, SECTOR)) == 4
+
+
+@pytest.mark.parametrize(("address", "turns"), [("%rd1", 132), ("%rd5", 1)])
+def test_atomic_operations_on_one_word_take_turns(address: str, turns: int) -> None:
+    """All CTAs on one word, or each on a sector of its own: an array of 32 bytes for each CTA."""
+    own = "    mul.wide.u32 %rd5, %r1, 32;\n    add.u64 %rd5, %rd1, %rd5;\n    setp.eq.u32 %p1, %r3, 0;\n"
+    update = f"    @%p1 red.global.add.u32 [{address}], %r3;\n"
+    words = 1 if address == "%rd1" else 132 * 8
+    none, some = (cycles(own + each, grid=132, words=words) for each in ("", update))
+    assert some - none == pytest.approx(285 + 2.8 * turns, abs=60)
+
+
+def test_lanes_of_one_bank_take_turns_at_shared_memory() -> None:
+    def adds(step: int) -> float:
+        at = f"    mov.u32 %r5, tile;\n    mad.lo.u32 %r7, %r3, {step}, %r5;\n"
+        return cycles(at + "    atom.shared.add.u32 %r8, [%r7], %r3;\n" * 8 + used(8))
+
+    apart, conflicting, together = adds(4), adds(128), adds(0)
+    assert conflicting - apart == pytest.approx(8 * 2 * 31, rel=0.2)
+    assert conflicting == pytest.approx(together, abs=20)
+
+
+def test_loads_that_ptxas_merges_take_shared_memory_once() -> None:
+    """Four neighboring words that all lanes load are one LDS.128 of one cycle; apart they are four."""
+    step = "    mov.u32 %r5, tile;\n    st.shared.u32 [%r5+8000], %r3;\n"
+
+    def loads(stride: int) -> str:
+        lines = "".join(f"    ld.shared.u32 %r{7 + i}, [%r5+{stride * i}];\n" for i in range(4))
+        return step + lines + used(7, 8, 9, 10)
+
+    together, apart = (cycles(loads(stride), threads=1024) for stride in (4, 128))
+    assert 60 < apart - together < 150  # 32 warps, three cycles less each
