@@ -388,7 +388,7 @@ IN_A_GEMM: list[tuple[str, str, str, set[str]]] = [
     ("an init of another stage", r"(mbarrier\.init\S* \[smem\+)40960", r"\g<1>40968", {"mbarrier-reinitialized"}),
     (
         "no arrival at the cluster's barrier",
-        r"barrier\.cluster\.arrive\.release\.aligned;",
+        r"barrier\.cluster\.arrive\.relaxed\.aligned;",
         "",
         {"cluster-barrier-order"},
     ),
