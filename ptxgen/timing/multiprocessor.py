@@ -36,8 +36,8 @@ class Multiprocessor:
     - `tma_gap`: cycles between two copies of one SM; `tma_row`: cycles of a row of at most 128 bytes, also outside the
       tensor.
     - `tma_latency`: from issue to arrival in shared memory, data in L2.
-    - `tma_multicast`: cycles more of a copy to several CTAs. `tma_synchronized`: of the first one after a
-      barrier.cluster.
+    - `tma_multicast`: cycles more of a copy to several CTAs. `tma_synchronized`: of the first one after an
+      arrival at barrier.cluster that releases.
     - `outside_row`: cycles of a row outside of a box partly inside its tensor, with more SMs at work than
       2 * `idle_clusters`; else as rows inside.
     - `outside_rows`: rows per cycle of all SMs together of boxes that lie entirely outside of their tensor.
@@ -55,7 +55,8 @@ class Multiprocessor:
       `dirty`: the part of a cold L2's lines that it has to write there.
     - `l2_bytes`: bytes per cycle and SM that TMA takes from the L2 with all SMs at work; `load_bytes`: that loads take.
     - `wake`: from the end of an mbarrier's phase, or of what else a warp waits for, to its next instruction.
-    - `barrier`, `barrier_warp`: of bar.sync, and of each warp in it; `cluster_barrier`: of barrier.cluster.
+    - `barrier`, `barrier_warp`: of bar.sync, and of each warp in it; `cluster_barrier`: of barrier.cluster;
+      `cluster_release`: more of its arrival, unless it is .relaxed.
     - `fence`: cycles of a fence of the GPU's or the system's scope.
     - `atomic_lane`: cycles of an atomic operation on shared memory for each lane of its busiest bank;
       `atomic_sector`: of one on global memory for each sector, in which those of all SMs take turns.
@@ -109,6 +110,7 @@ class Multiprocessor:
     barrier: Figure
     barrier_warp: Figure
     cluster_barrier: Figure
+    cluster_release: Figure
     fence: Figure
     atomic_lane: Figure
     atomic_sector: Figure
@@ -260,8 +262,9 @@ H200 = Multiprocessor(
     tma_row=_cycles(1.17, "copies of 128 and 256 rows from L2, rings of 3 to 6; as many with 0 to 120 rows outside"),
     tma_latency=_residual(228, "rings of one copy of 8 to 256 rows, less the thread's instructions"),
     tma_multicast=_cycles(0, "copies of 32 to 128 rows to 1, 2 and 4 CTAs: only the rows more, 1.1 cycles each"),
-    tma_synchronized=_residual(
-        410, "copies of 128 rows after barrier.cluster: 1254 cycles, of which the barrier takes 356 and such a copy 488"
+    tma_synchronized=_cycles(
+        410,
+        "copies of 128 rows after barrier.cluster: 898 beside it where the arrival releases, 493 where it is relaxed",
     ),
     outside_row=_residual(
         3, "launches of 19 to 52 CTAs with 8 to all columns of B inside, 2.6 to 3.2 cycles a row; 12 CTAs at most 1.6"
@@ -311,7 +314,7 @@ H200 = Multiprocessor(
         "B per cycle and SM",
         inferred(
             "seen launches of 132 CTAs that the L2 bounds, K blocks of 264 and 304 rows: 50.5 to 51; between rings of "
-            f"132 CTAs with rows of their own, 36, and rings that share rows, 63 to 91 ({_OURS}, h200-edges.json)"
+            f"132 CTAs with rows of their own, 36, and rings that share rows, 63 to 91 ({_OURS}, h200-constants.json)"
         ),
     ),
     load_bytes=Figure(35, "B per cycle and SM", measured(f"{_OURS}: ld.global.cg of 132 CTAs in 16 MB")),
@@ -319,9 +322,12 @@ H200 = Multiprocessor(
     wake=_residual(2, "residual of the ping-pong of two mbarriers"),
     barrier=_cycles(6, "bar.sync of 1 to 16 warps"),
     barrier_warp=_cycles(2, "bar.sync of 1 to 16 warps"),
-    cluster_barrier=_cycles(340, "barrier.cluster of two CTAs of 4 warps"),
-    fence=Figure(500, "cycles", unverified("as `drain`: until what the warp has stored is in the L2")),
-    atomic_lane=Figure(2, "cycles", unverified("V100 (Jia et al., arXiv 1804.06826): 66 for 32 lanes at one address")),
+    cluster_barrier=_cycles(
+        80, "barrier.cluster with arrive.relaxed, 2 and 4 CTAs of 4 warps: 87 and 91 with the loop"
+    ),
+    cluster_release=_cycles(268, "barrier.cluster with arrive.release, 2 and 4 CTAs of 4 warps: 355 and 359"),
+    fence=_cycles(268, "fence.acq_rel.gpu alone, on 1 and on 132 SMs; after a store 394 and 753"),
+    atomic_lane=_cycles(2, "atom.shared of 32 lanes at one bank: 64 for a warp"),
     atomic_sector=_residual(2.8, "reduce_sum, 1024 CTAs that add to one word: 2900 cycles beside the launch and loads"),
     fence_async=_cycles(5.3, "fence.proxy.async of 1 to 16 warps"),
     tensor_load=Figure(0, "cycles", documented("no tensor memory on Hopper")),
@@ -365,6 +371,7 @@ B200 = replace(
     barrier=Figure(22, "cycles", measured("QuickRunCUDA, B300: 22 + 2 per warp")),
     barrier_warp=Figure(2, "cycles", measured("QuickRunCUDA, B300: 22 + 2 per warp")),
     cluster_barrier=Figure(300, "cycles", measured("QuickRunCUDA, B300: 190 ns")),
+    cluster_release=Figure(0, "cycles", unverified("QuickRunCUDA's figure of the barrier is taken to have it")),
     tensor_load=Figure(30, "cycles", unverified("420 rests on one comment; nobody has published a latency")),
     tensor_load_bytes=Figure(
         53, "B per cycle and warp", unverified("QuickRunCUDA, B300, marked unverified by its author")

@@ -113,6 +113,8 @@ class MachineSchedule(Timeline, Observer):
         #: Copies to global memory by number, from their issue until they are complete.
         self._reading: dict[int, tuple[AsyncWork, Action, float]] = {}
         self._looks: dict[int, int] = {}
+        #: Blocks with a wait at a barrier of the cluster, and with an arrival that releases; warps that wait at one.
+        self._meets, self._releases, self._meeting = set[int](), set[int](), set[int]()
         self._barriers: dict[tuple[int, int], float] = {}
         self._machine: MachineView | None = None
         self._begun = set[int]()
@@ -140,6 +142,12 @@ class MachineSchedule(Timeline, Observer):
             self._deciding = Unused.of(program).loads
         self._costs = self._costs_of(program)
         self._lines = self._costs.lines
+        for rank, block in enumerate(program.blocks):
+            opcodes = [each.statement.opcode for each in block.operations if isinstance(each.statement, Instruction)]
+            if any(each.startswith("barrier.cluster.wait") for each in opcodes):
+                self._meets.add(rank)
+            if any(each.startswith("barrier.cluster.arrive") and ".relaxed" not in each for each in opcodes):
+                self._releases.add(rank)
 
     @property
     def warps_per_cta(self) -> int:
@@ -236,6 +244,8 @@ class MachineSchedule(Timeline, Observer):
     def blocks(self, warp: int, key: object, statement: Instruction) -> None:
         self._close(warp)
         self._waits[warp] = self._at[warp], key, statement.line
+        if isinstance(key, tuple) and key[0] == "cluster":
+            self._meeting.add(warp)
 
     def wakes(self, warp: int, key: object) -> None:
         since, _, line = self._waits.pop(warp, (self._at[warp], key, 0))
@@ -245,7 +255,6 @@ class MachineSchedule(Timeline, Observer):
             begin = max(begin, self._ended.get(id(barrier), 0.0))
         if isinstance(key, tuple) and key[0] == "cluster":
             begin += self.sm.cluster_barrier.value
-            self.engines[self._sm(self._slot[warp])].synchronized = True
         elif isinstance(key, tuple) and key[0] in ("mbarrier", "bulk group", "tcgen05.wait"):
             begin += self.sm.wake.value
         end = max(since, begin)
@@ -328,6 +337,13 @@ class MachineSchedule(Timeline, Observer):
                 if part:
                     busy += part * cost.beside.get(name, 0.0)
                 end = max(end, self._pipe[(*scheduler, name)].take(begin, busy) + busy)
+            if rank in self._meets:
+                # The last to come does not wait, and takes as long.
+                end += 0 if warp in self._meeting else self.sm.cluster_barrier.value
+                self._meeting.discard(warp)
+            if rank in self._releases:
+                end += self.sm.cluster_release.value
+                self.engines[sm].synchronized = True
             self._spent[rank] += end - self._at[warp]
             self._at[warp] = end
             latest = max(latest, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,24 +15,6 @@ from tests.bugs.sanitizer import Outcome, recorded, verdicts
 from tools.sanitizer.live import live
 from tools.sanitizer.sweep import Sweep
 
-#: Bugs that came after the record, and that wait for a GPU.
-NOT_RUN = {
-    "bit-of-another-producer",
-    "counter-of-three-waits-for-any",
-    "cta-counted-before-its-warps-have-added",
-    "lanes-add-after-a-load-of-all",
-    "lanes-add-before-lane-0-has-cleared",
-    "last-cta-by-a-load-of-the-counter",
-    "named-barrier-without-one-that-adds",
-    "slot-refilled-without-waiting-for-its-reader",
-    "sum-read-by-lanes-that-have-not-synchronized",
-    "total-cleared-by-one-lane",
-    "total-in-global-memory-read-by-lanes",
-    "total-loaded-by-all-then-advanced-by-all",
-    "two-of-three-flags",
-    "volatile-store-read-by-lanes",
-    "warps-counted-one-short",
-}
 CLEAN = Outcome(end="ok", errors=0, warnings=0, hashes=["a"])
 REPORT = """========= COMPUTE-SANITIZER
 {"job": "one.bug", "end": "ok", "error": "", "hashes": ["a"]}
@@ -83,9 +66,10 @@ def test_kernels_with_live_loads_stay_legal(bug: Bug) -> None:
     text = bug.text(right=True)
     kept = live(text, DATA)
     assert not [each for each in check(kept) if each.severity == "error"]
-    assert kept.count("st.global") > text.count("st.global") or "ld." not in text.split("%lane0, %lane, 0;")[1]
+    body = text.split("%lane0, %lane, 0;")[1]
+    # What a load of 128 bits brings is not added up.
+    assert kept.count("st.global") > text.count("st.global") or not re.search(r"\bld\.(?!\S*b128)", body)
 
 
 def test_the_record_is_of_bugs_that_are_here() -> None:
-    assert set(recorded()["verdicts"]) | NOT_RUN == {bug.name for bug in BUGS if bug.target == "sm_90a"}
-    assert NOT_RUN.isdisjoint(recorded()["verdicts"])
+    assert set(recorded()["verdicts"]) == {bug.name for bug in BUGS if bug.target == "sm_90a"}
