@@ -11,6 +11,7 @@ import pytest
 import ptxgen
 from ptxgen import Emulator, assemble, check
 from ptxgen.gemm import PlanError, find
+from ptxgen.gemm.concepts.workspace import Workspace
 from ptxgen.gemm.job import GemmJob, run_gemm
 from ptxgen.gemm.plan import GemmPlan
 
@@ -113,7 +114,7 @@ def test_the_flags_of_the_workspace_are_0_after_a_launch() -> None:
         report = device.launch(kernel, problem.grid, problem.block, arguments, shared_bytes=plan.shared.bytes)
         assert report.ok, report.summary()
         assert (c.numpy().astype(np.float32) == 136).all()
-        assert plan.workspace is not None
+        assert isinstance(plan.workspace, Workspace)
         words = workspace.numpy()
         assert not words[: plan.workspace.flag_bytes // 4].any()
         assert words.any()
