@@ -42,8 +42,9 @@ class Multiprocessor:
       2 * `idle_clusters`; else as rows inside.
     - `outside_rows`: rows per cycle of all SMs together of boxes that lie entirely outside of their tensor.
     - `mma_fill`: cycles by which each row of 128 bytes that TMA writes delays a busy tensor core.
-    - `store_latency`, `store_row`: of a copy to global memory: cycles until it has read its source, and of each row.
-    - `store_end`: from there to its completion. `drain`: from the last instruction of a CTA that has stored to its end.
+    - `store_row`: cycles in which a copy to global memory reads a row of its source.
+    - `store_end`: from having read its source to its completion. `drain`: from the last instruction of a CTA that has
+      stored to its end.
     - `store_line`: cycles of each line of 128 bytes that a warp's store of global memory touches.
     - `copy_bytes`: bytes per cycle and SM of copies to global memory with all SMs at work.
     - `peer_bytes`, `peer_latency`: bytes per cycle that an SM stores in others' shared memory, and cycles until they
@@ -89,7 +90,6 @@ class Multiprocessor:
     outside_row: Figure
     outside_rows: Figure
     mma_fill: Figure
-    store_latency: Figure
     store_row: Figure
     store_end: Figure
     drain: Figure
@@ -276,9 +276,6 @@ H200 = Multiprocessor(
         0.08,
         "cycles per row",
         inferred("seen launches of few CTAs, K blocks with N 112 to 256, by their own clock: 0.03 to 0.11 a row more"),
-    ),
-    store_latency=_residual(
-        0, "stores of 8 to 128 rows, less their rows and the thread's instructions: nothing is left"
     ),
     store_row=_cycles(4, "stores of 8, 64 and 128 rows by one CTA, 4.0 cycles a row more"),
     store_end=_cycles(11, "stores that wait for completion and for reads"),
