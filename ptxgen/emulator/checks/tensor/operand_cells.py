@@ -98,7 +98,7 @@ class OperandCells(Observer):
         if read is not None and number == work.number and of_slot == slot:
             self._a = None
             self._compare(slot, bands, columns, read, accumulates=accumulates)
-        if accumulates:
+        if accumulates and not self._moves_a(work, slot, columns):
             self._accumulate(work, slot, bands, columns)
         self._changed(work, slot, bands, columns, _ANY)
 
@@ -141,6 +141,10 @@ class OperandCells(Observer):
         held[held == _ANY] = _PACKED
         cells[bands, columns.start : columns.stop] = held
         self._multiplied[slot, columns.start] = work
+
+    def _moves_a(self, work: AsyncWork, slot: int, columns: range) -> bool:
+        """Whether an MMA with .ashift writes its A, whose rows it moves, and not its accumulator."""
+        return ".ashift" in work.statement.text and self._multiplied.get((slot, columns.start)) is work
 
     def _accumulate(self, work: AsyncWork, slot: int, bands: list[int], columns: range) -> None:
         """An MMA adds to what is in its accumulator: that must be no A of another MMA."""
