@@ -36,9 +36,8 @@ def test_pages_link_to_pages() -> None:
             if "://" not in target:
                 place = (Path("/") / page).parent / target
                 assert str(Path(*place.parts[1:])) in made or ".." in target, (page, target)
-        targets = {
-            each.partition("#")[0] for each in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?s)```.*?```", "", text))
-        }
+        prose = re.sub(r"(?s)```.*?```|`[^`\n]*`", "", text)
+        targets = {each.partition("#")[0] for each in re.findall(r"\]\(([^)\s]+)\)", prose)}
         others = {
             each for each in targets if each and "://" not in each and not each.endswith((".md", *stage.PICTURES))
         }
@@ -58,8 +57,10 @@ def test_links_of_a_page() -> None:
     assert made("[e](examples/rowsum.py)") == "e (`docs/examples/rowsum.py`)"
     assert made("[z](../CHANGELOG.md)") == "[z](../changelog.md)"
     assert made("[w](https://x.org)\n```\n[x](none.md)\n```") == "[w](https://x.org)\n```\n[x](none.md)\n```"
+    for code in ("`a[i](x)`", "``a`[i](x)``", "| `%x_[bu](8\\|16)_7` | `y` |"):
+        assert made(f"[x](exec.md) {code}") == f"[x](../exec.md) {code}"
     with pytest.raises(ValueError, match=r"a/b\.md links to none\.md, which does not exist"):
-        made("[x](none.md)")
+        made("`y` [x](none.md)")
 
 
 def test_the_api_has_every_public_name() -> None:

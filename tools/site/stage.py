@@ -17,6 +17,8 @@ PICTURES = (".svg", ".png")
 #: Pages of the site by their file outside docs/.
 OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+#: Code within a line: what looks like a link in it is text.
+_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,13 @@ def with_links(text: str, page: str, folder: Path) -> str:
             return f"[{words}]({up}{OUTSIDE[name]}{mark}{anchor})"
         return words if words.strip("`") == name else f"{words} (`{name}`)"
 
-    return _outside_fences(text, lambda part: _LINK.sub(rewritten, part))
+    def with_links_of(part: str) -> str:
+        code = [found.span() for found in _CODE.finditer(part)]
+        return _LINK.sub(
+            lambda link: link[0] if any(first < link.start() < stop for first, stop in code) else rewritten(link), part
+        )
+
+    return _outside_fences(text, with_links_of)
 
 
 def _codes() -> Mapping[str, object]:
