@@ -44,7 +44,7 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(("schedule", "seed"), [("eager", 0), ("late", 0), ("random", 1)])
 @pytest.mark.parametrize(("shape", "choices"), CASES, ids=str)
 def test_right_to_the_bit_under_every_schedule(

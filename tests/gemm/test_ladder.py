@@ -32,7 +32,7 @@ def require_right(
     assert result.launch.findings == [], result.summary()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rung_is_right(name: str, schedule: str, seed: int) -> None:
@@ -84,7 +84,7 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("name", "choices"), CHOICES, ids=str)
 @pytest.mark.parametrize("schedule", ["late", "random"])
 def test_other_choices(name: str, choices: dict[str, Any], schedule: str) -> None:

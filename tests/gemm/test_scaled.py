@@ -43,7 +43,7 @@ def require_right(name: str, shape: tuple[int, int, int], schedule: Any, seed: i
     assert result.comparison.largest_error == 0
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("shape", "schedule", "choices"),
     [
@@ -107,7 +107,7 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("name", "choices"), CHOICES, ids=str)
 @pytest.mark.parametrize("schedule", ["late", "random"])
 def test_other_choices(name: str, choices: dict[str, Any], schedule: str) -> None:

@@ -17,7 +17,7 @@ SOURCES = small_sources(headers()) if find_nvcc() is not None else []
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="no nvcc 13, which compiles the sources")
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @needs_nvcc
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 def test_what_nvcc_makes_is_legal(source: Source) -> None:

@@ -120,7 +120,7 @@ def test_every_declaration_is_recognized_from_its_own_text() -> None:
     load_all()
     for forms in REGISTRY.values():
         for form in forms:
-            for made in islice(form.variants(), 40):
+            for made in islice(form.variants(), 15):
                 again = found(str(made))
                 assert str(again) == str(made)
                 assert again.modifiers == made.modifiers

@@ -34,6 +34,7 @@ def test_a_block_scaled_format_names_its_kernel(cli: Cli, dtype: str, rung: str)
     assert cli("plan", 64, 64, 64, "--dtype", dtype, "--kernel", rung, "--count", 1).code == 0
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("columns", [30, 60, 79, 80, 110])
 def test_no_number_is_cut(cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -267,6 +267,7 @@ def test_two_instructions_race_in_many_ways(body: str, root: str, schedule: Any)
     assert (code, consequences) == (root, {"global-race"}), report.summary()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_unrolled_products_that_nobody_awaits(schedule: Any) -> None:
     """One finding each for registers and stage, however many MMAs a step has."""

@@ -161,6 +161,7 @@ def test_an_illegal_kernel() -> None:
     assert codes(made) == [("illegal-ptx", "error")]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("lanes", [1, 31, 32])
 def test_whole_warps_are_held(lanes: int) -> None:
     """A barrier behind instructions of some lanes requires the whole warp: no order may divide it."""

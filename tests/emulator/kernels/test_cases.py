@@ -15,7 +15,7 @@ from tools.recorded.case import load, names
 SCHEDULES: tuple[tuple[Any, int], ...] = (("eager", 0), ("late", 0), ("random", 1))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("schedule", "seed"), SCHEDULES, ids=[schedule for schedule, _ in SCHEDULES])
 @pytest.mark.parametrize("name", names("cases"))
 def test_case(name: str, schedule: Any, seed: int) -> None:

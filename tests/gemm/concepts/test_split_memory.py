@@ -43,7 +43,7 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(("schedule", "seed"), [("eager", 0), ("late", 0), ("random", 1)])
 @pytest.mark.parametrize(("shape", "choices"), CASES, ids=str)
 def test_right_under_every_schedule(
@@ -55,6 +55,7 @@ def test_right_under_every_schedule(
     assert result.launch.findings == [], result.summary()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "choices",
     [
@@ -123,6 +124,7 @@ def test_parts_need_not_run_at_once() -> None:
     assert _launch(device, plan, shape, device.array(np.zeros(plan.problem(*shape).workspace_words, np.uint32)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
