@@ -311,6 +311,9 @@ class Why:
         read = next((each for each in reversed(loads) if each.order < thread.order), None)
         if read is None:
             return []
+        if ".16x32bx2" in operation.statement.opcode and thread.lane is not None and thread.lane < 16:
+            # Two parts, of which these lanes have the first.
+            read = next((each for each in loads if each.order == read.order - 1), read)
         lanes, columns = _cells(operation, register, read, thread)
         access = self._history.access(operation.statement, thread.warp, read.order)
         cell = f"lane {lanes.start}" if len(lanes) == 1 else f"lanes {lanes.start}-{lanes.stop - 1}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ptxgen.emulator.engines.work import AsyncWork
@@ -16,7 +16,8 @@ class TensorLoad:
     registers: frozenset[int]
     statement: Statement
     bands: list[int]
-    columns: range
+    #: Columns, in parts where .16x32bx2 has two.
+    spans: Sequence[range]
     complete: Callable[[], None]
     done: bool = False
 

@@ -551,19 +551,21 @@ class TensorAccesses(OrderListener, Observer):
     def tensor_load_used(self, warp: int, load: TensorLoad) -> None:
         slot, warp_id = divmod(warp, self._happens_before.warps)
         self._loaded(warp, [load])
-        halves, columns = [band % _HALVES for band in load.bands], load.columns
-        self._by_register[slot, warp_id, halves, columns.start : columns.stop] = True
+        halves = [band % _HALVES for band in load.bands]
+        for columns in load.spans:
+            self._by_register[slot, warp_id, halves, columns.start : columns.stop] = True
 
     def _loaded(self, warp: int, loads: Sequence[TensorLoad]) -> None:
         """A warp has the values of these loads."""
         slot, warp_id = divmod(warp, self._happens_before.warps)
         clock = self._happens_before.clock(warp)
         if warp in self._suspects:
-            self._report_suspects(warp, {column for load in loads for column in load.columns})
+            self._report_suspects(warp, {column for load in loads for columns in load.spans for column in columns})
         for load in loads:
-            halves, columns = [band % _HALVES for band in load.bands], load.columns
-            self.reader_clock[slot, warp_id, halves, columns.start : columns.stop] = clock
-            self._remember_load(warp, clock, columns, load.statement)
+            halves = [band % _HALVES for band in load.bands]
+            for columns in load.spans:
+                self.reader_clock[slot, warp_id, halves, columns.start : columns.stop] = clock
+                self._remember_load(warp, clock, columns, load.statement)
         if loads:
             self._fences.accessed(warp, [(warp, clock)])
 

@@ -68,7 +68,7 @@ class OperandCells(Observer):
 
     def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
         halves = ".unpack::16b" in work.statement.text
-        self._changed(work, work.slot, bands, columns, _HALF if halves else _ANY)
+        self._changed(work, work.slot, bands, columns, _HALF if halves else _ANY, starts=True)
 
     def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
         if work.what != "tcgen05.mma" or what != "A":
@@ -100,7 +100,7 @@ class OperandCells(Observer):
             self._compare(slot, bands, columns, read, accumulates=accumulates)
         if accumulates and not self._moves_a(work, slot, columns):
             self._accumulate(work, slot, bands, columns)
-        self._changed(work, slot, bands, columns, _ANY)
+        self._changed(work, slot, bands, columns, _ANY, starts=work.what != "tcgen05.mma")
 
     def accumulator_written(
         self,
@@ -198,15 +198,22 @@ class OperandCells(Observer):
                 cause=("words", statement.line),
             )
 
-    def _changed(self, work: AsyncWork, slot: int, bands: list[int], columns: range, holds: int) -> None:
+    def _changed(
+        self, work: AsyncWork, slot: int, bands: list[int], columns: range, holds: int, *, starts: bool = False
+    ) -> None:
+        """Cells get other contents; what other instructions than MMAs put into an accumulator `starts` a new sum."""
         cells = self._cells[slot]
         first, stop = columns.start, columns.stop
         cells[bands, first:stop] = holds
         if holds == _HALF:
             self._writers[slot, first] = work
         changed = frozenset(bands)
-        for (of_slot, _, _), reads in self._sums.items():
-            if of_slot == slot and any(each.overlaps(changed, columns) for each in reads):
+        for (of_slot, first_of_sum, band), reads in self._sums.items():
+            if of_slot != slot:
+                continue
+            if starts and first_of_sum in columns and band in changed:
+                reads.clear()
+            elif any(each.overlaps(changed, columns) for each in reads):
                 reads[:] = [each for each in reads if not each.overlaps(changed, columns)]
 
     def _compare(self, slot: int, bands: list[int], columns: range, read: _Read, *, accumulates: bool) -> None:

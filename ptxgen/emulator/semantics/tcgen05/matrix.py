@@ -279,6 +279,12 @@ def _operands(call: Call) -> list[MatrixOperand]:
     return found
 
 
+def _written_bands(call: Call, index: int) -> list[int]:
+    """The bands of the lanes of D in one CTA that an MMA writes: without those that disable-output-lane leaves out."""
+    lanes = np.concatenate([part.lanes for part in call.shape.parts]) + call.d[0]
+    return bands_of(lanes if call.lanes_off is None else lanes[~call.lanes_off[LANES * index + lanes]])
+
+
 def _emit_accesses(
     machine: Machine, work: AsyncWork, call: Call, spans: list[tuple[str, list[int], range, range]]
 ) -> None:
@@ -296,7 +302,7 @@ def _emit_accesses(
             events.operand_read(work, slot, operand, (*call.slots, call.d), accumulates=call.accumulate)
         for what, bands, _, columns in spans:
             events.tensor_operand_read(work, slot, bands, columns, what)
-        bands = shape.bands(call.d[0])
+        bands = _written_bands(call, index)
         events.tensor_written(work, slot, bands, columns_of_d, accumulates=call.accumulate)
         events.accumulator_written(work, slot, bands, columns_of_d, shape.d_type, call.d, shape.cells)
         if shape.form.ashift:

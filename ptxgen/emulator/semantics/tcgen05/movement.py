@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -73,9 +73,15 @@ def _cells(op: _Load | _Store, packed: bool, count: int) -> tuple[str, Cells]:
 
 
 def _reach(
-    machine: Machine, warp: int, place: int, shape: str, cells: Cells, statement: syntax.Instruction
-) -> tuple[int, int]:
-    """The lane and column at which a warp's load or store begins. Raises MemoryFault where the warp may not reach."""
+    machine: Machine,
+    warp: int,
+    place: int,
+    shape: str,
+    cells: Cells,
+    spans: Sequence[range],
+    statement: syntax.Instruction,
+) -> tuple[int, list[range]]:
+    """The lane at which a warp's load or store begins, and its columns. Raises MemoryFault where it may not reach."""
     warp_id = warp % machine.warps_per_cta
     lane, column = split_address(place)
     quarter = WARP_LANES * (warp_id % 4)
@@ -102,17 +108,26 @@ def _reach(
         )
     start = quarter + (lane & 31)
     lanes, _ = cells
-    machine.tensor.require(
-        int(machine.cta_slot[warp]),
+    reached, what = (
         range(start + int(lanes.min()), start + int(lanes.max()) + 1),
-        _span(cells, column),
         statement.opcode.partition(".sync")[0],
     )
-    return start, column
+    used = _from(spans, column)
+    for columns in used:
+        machine.tensor.require(int(machine.cta_slot[warp]), reached, columns, what)
+    return start, used
 
 
-def _span(cells: Cells, column: int) -> range:
-    return range(column + int(cells[1].min()), column + int(cells[1].max()) + 1)
+def _spans(cells: Cells) -> tuple[range, ...]:
+    """The columns from the instruction's address on, which are apart where .16x32bx2 splits them."""
+    columns = np.unique(cells[1])
+    parts = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)
+    return tuple(range(int(part[0]), int(part[-1]) + 1) for part in parts)
+
+
+def _from(spans: Sequence[range], column: int) -> list[range]:
+    """The same from a column of tensor memory on."""
+    return [range(column + each.start, column + each.stop) for each in spans]
 
 
 # Loads.
@@ -123,6 +138,7 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
     packed = not isinstance(op, _Reduction) and op.pack
     registers = [binder.register(element) for element in binder.vector(op.r)]
     shape, cells = _cells(op, packed, len(registers))
+    spans = _spans(cells)
     address = binder.address(op.taddr)
     reduction = op if isinstance(op, _Reduction) else None
     result = binder.register(reduction.result) if reduction is not None else None
@@ -145,12 +161,12 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
             warp = int(warp)
             active = g.active[position]
             place = int(places[position, active][0])
-            lane, column = _reach(machine, warp, place, shape, cells, statement)
-            span = _span(cells, column)
+            lane, used = _reach(machine, warp, place, shape, cells, spans, statement)
             if machine.events.observes("tensor_read"):
-                machine.events.tensor_read(warp, bands_of(cells[0] + lane), span, statement)
-            at = cells[0] + lane, cells[1] + column
-            _submit_load(machine, warp, at, span, written, fetch, active, statement)
+                for columns in used:
+                    machine.events.tensor_read(warp, bands_of(cells[0] + lane), columns, statement)
+            at = cells[0] + lane, cells[1] + used[0].start - spans[0].start
+            _submit_load(machine, warp, at, used, written, fetch, active, statement)
 
     return run
 
@@ -159,7 +175,7 @@ def _submit_load(
     machine: Machine,
     warp: int,
     cells: Cells,
-    span: range,
+    spans: Sequence[range],
     written: list[Register],
     fetch: Callable[[NDArray[np.uint32]], NDArray[np.uint32]],
     active: NDArray[np.bool_],
@@ -183,7 +199,7 @@ def _submit_load(
         machine.wake(("tcgen05.wait", warp))
 
     numbers = frozenset(each.index for each in written)
-    pending = TensorLoad(numbers, statement, bands_of(cells[0]), span, complete)
+    pending = TensorLoad(numbers, statement, bands_of(cells[0]), spans, complete)
     machine.transfers.loads.setdefault(warp, []).append(pending)
     pipe = ("tensor load", warp)
     work = machine.issue("tcgen05.ld", statement, slot, warp, active, pipe=pipe)
@@ -218,6 +234,7 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The registers are read at once; the cells change later, those of one warp in the order of its stores."""
     sources = [binder.source(element, "b32") for element in binder.vector(op.r)]
     shape, cells = _cells(op, op.unpack, len(sources))
+    spans = _spans(cells)
     address = binder.address(op.taddr)
 
     def run(g: Group) -> None:
@@ -231,13 +248,14 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
         for position, warp in enumerate(g.indices):
             warp = int(warp)
             place = int(places[position, g.active[position]][0])
-            lane, column = _reach(machine, warp, place, shape, cells, statement)
+            lane, used = _reach(machine, warp, place, shape, cells, spans, statement)
             slot, pipe = int(machine.cta_slot[warp]), ("tensor store", warp)
             work = machine.issue("tcgen05.st", statement, slot, warp, g.active[position], pipe=pipe)
             work.bytes = 128 * len(sources)
             if machine.events.observes("tensor_stored"):
-                machine.events.tensor_stored(work, bands_of(cells[0] + lane), _span(cells, column))
-            at = cells[0] + lane, cells[1] + column
+                for columns in used:
+                    machine.events.tensor_stored(work, bands_of(cells[0] + lane), columns)
+            at = cells[0] + lane, cells[1] + used[0].start - spans[0].start
             _submit_store(machine, work, at, words[position].copy())
 
     return run
