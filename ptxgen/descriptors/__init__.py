@@ -1,9 +1,10 @@
-"""Descriptors as values: shared-memory matrix descriptors, instruction descriptors, tensormaps.
+"""Descriptors as values: shared-memory matrix descriptors, instruction descriptors, tensormaps, cache policies.
 
 Each class declares its fields once (`bits` holds the base); what the numbers do in an instruction is left to
 the emulator and to `ptxgen.layouts`.
 """
 
+from ptxgen.descriptors.cache_policy import CachePolicy
 from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.descriptors.evidence import Evidence
 from ptxgen.descriptors.instruction import BlockScaledInstructionDescriptor, InstructionDescriptor, ZeroColumnMask
@@ -18,11 +19,13 @@ Descriptor = (
     | InstructionDescriptor
     | BlockScaledInstructionDescriptor
     | ZeroColumnMask
+    | CachePolicy
     | TensorMap
 )
 
 __all__ = [
     "BlockScaledInstructionDescriptor",
+    "CachePolicy",
     "Descriptor",
     "DescriptorError",
     "Evidence",

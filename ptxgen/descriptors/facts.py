@@ -494,6 +494,19 @@ FACTS: tuple[Fact, ...] = (
         "Blackwell it is an error: with .cta_group::2 the bits select the CTA of the pair.",
     ),
     Fact(
+        "cache-policy-bits",
+        "cache policies",
+        "A fractional L2 policy has 2 in bits 59-63, the primary priority in bits 57-58 (evict_unchanged 0, "
+        "evict_first 1, evict_last 2, evict_normal 3), the secondary one in bit 56, and the sixteenths of the accesses "
+        "that get the primary one, less one, in bits 52-55.",
+        measured(
+            "H200: createpolicy.fractional of every pair of priorities; SASS of it for sm_90a and sm_100a, ptxas 13.5; "
+            "CUTLASS include/cute/arch/copy_sm90_desc.hpp has three such constants"
+        ),
+        "0x12F0000000000000 is evict_first, 0x14F0000000000000 evict_last. What CUTLASS calls EVICT_NORMAL, "
+        "0x1000000000000000, is evict_unchanged; createpolicy's evict_normal is 0x16F0000000000000.",
+    ),
+    Fact(
         "tma-interleave",
         "tensor copies",
         "Interleaved tensors have dimensions width, height, depth, slices of channels, images; a copy takes one slice.",
