@@ -85,9 +85,26 @@ def _names() -> dict[str, Concept]:
 
 
 def find(word: str) -> Concept | None:
-    """The concept that is called so, in the singular or the plural, or None."""
+    """The concept that is called so, in the singular or the plural, or None.
+
+    Spaces, hyphens and name spaces in front do not matter: `ping-pong`, `PingPong`, `cutlass::arch::ClusterBarrier`.
+    """
     asked = normalized(word)
-    return next((_names()[each] for each in (asked, asked.removesuffix("s"), f"{asked}s") if each in _names()), None)
+    found = next((_names()[each] for each in (asked, asked.removesuffix("s"), f"{asked}s") if each in _names()), None)
+    if found is not None or re.search(r"[\s.@{\[,;%]", asked.replace(" ", "")):
+        return found
+    for each in dict.fromkeys((asked, asked.rpartition("::")[2])):
+        joined = each.replace(" ", "")
+        for spelling in (joined, joined.removesuffix("s")):
+            if len(spelling) > 3 and spelling in _joined():
+                return _joined()[spelling]
+    return None
+
+
+@cache
+def _joined() -> dict[str, Concept]:
+    """Concepts by their names and aliases without spaces."""
+    return {name.replace(" ", ""): each for name, each in _names().items()}
 
 
 def names() -> list[str]:
