@@ -134,7 +134,13 @@ def accumulator_layout(m: int, *, cta_group: int = 1, ws: bool = False, sparse: 
     for key in ((cta_group, ws, m, None), (cta_group, ws, m, sparse)):
         if key in _LAYOUTS:
             return _LAYOUTS[key]
-    raise ValueError(f"no accumulator layout for M {m}, cta_group {cta_group}, ws {ws}")
+    if ws and cta_group == 2:
+        raise ValueError("no accumulator layout with .ws and cta_group 2: .ws has cta_group 1 only")
+    *others, last = dict.fromkeys(f"{each[2]}" for each in _LAYOUTS if each[:2] == (cta_group, ws))
+    raise ValueError(
+        f"no accumulator layout for M {m}, cta_group {cta_group}, ws {ws}; M must be {', '.join(others)} or {last} "
+        "(PTX ISA 9.7.16.10.5)"
+    )
 
 
 @lru_cache(maxsize=512)

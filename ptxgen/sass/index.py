@@ -7,6 +7,7 @@ which ptxas has no information. In a real kernel constants, neighbors and unifor
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,3 +87,20 @@ def _distance(one: str, other: str) -> int:
     return (Counter(one.split(".")) - Counter(other.split("."))).total() + (
         Counter(other.split(".")) - Counter(one.split("."))
     ).total()
+
+
+def sources(opcode: str) -> dict[str, dict[str, str]]:
+    """By declaration and target a form whose SASS has an opcode (`UTMALDG`): the one with the fewest instructions."""
+    wanted = re.compile(rf"(^|[ ,]){re.escape(opcode)}(?=[. ,]|$)")
+    found: dict[str, dict[str, str]] = {}
+    for key, targets in index().forms.items():
+        for target, forms in targets.items():
+            having = [each for each in forms if wanted.search(forms[each])]
+            if having:
+                found.setdefault(key, {})[target] = min(having, key=lambda each: (forms[each].count(","), len(each)))
+    least = {key: min(_size(key, target, each) for target, each in made.items()) for key, made in found.items()}
+    return {key: found[key] for key in sorted(found, key=lambda key: (least[key], key))}
+
+
+def _size(key: str, target: str, spelling: str) -> int:
+    return index().forms[key][target][spelling].count(",")

@@ -18,12 +18,14 @@ from ptxgen.cli.reference.checks import explain_checks
 from ptxgen.cli.reference.concepts import add_links, explain_concepts
 from ptxgen.cli.reference.find import (
     add_python,
+    completed,
     concept_of,
     evidence,
     search,
     show_concept,
     show_guesses,
     show_search,
+    show_sources,
     suggested,
 )
 from ptxgen.files import read_file
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 #: Formats whose names begin opcodes, too: without a value those are meant.
 _OPCODES = ("wgmma", "tensormap")
 #: Formats by the name a person gives, with their bytes.
-FORMATS = {"smem": 8, "wgmma": 8, "idesc": 4, "zero-mask": 8, "tensormap": 128}
+FORMATS = {"smem": 8, "wgmma": 8, "idesc": 4, "zero-mask": 8, "policy": 8, "tensormap": 128}
 
 _TAKES = {
     "kind": ("idesc",), "cta-group": ("idesc",), "ws": ("idesc",), "scale-vec": ("idesc",), "use": ("smem",),
@@ -58,8 +60,8 @@ def explain(
             help="An instruction, in quotes, with or without operands, or the beginning of its opcode; a concept, such "
             "as SBO, parity or 'scale factors'; a number, which is tried as each descriptor; or a format, with its "
             "VALUE: smem (tcgen05 matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction "
-            "descriptor), zero-mask (of tcgen05.mma.ws) or tensormap; or the facts that no manual states; or the CODE "
-            "of a finding; or all checks or concepts.",
+            "descriptor), zero-mask (of tcgen05.mma.ws), policy (.L2::cache_hint) or tensormap, whose bits it lists "
+            "without one; or the facts that no manual states; or the CODE of a finding; or all checks or concepts.",
             show_default=False,
             autocompletion=completion.subjects,
         ),
@@ -68,8 +70,9 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[VALUE|FILE]",
-            help="A number such as 0x4000404000010000, or a file of its bytes; for tensormap 256 hex digits or a file "
-            "of 128 bytes; for facts, checks and concepts a word to look for.",
+            help="A number such as 0x4000404000010000, or a file of its bytes, or fields that make one, such as m=128 "
+            "n=256; for tensormap 256 hex digits or a file of 128 bytes; for facts, checks and concepts a word to look "
+            "for.",
             show_default=False,
         ),
     ] = None,
@@ -119,12 +122,12 @@ def explain(
     given_options = {name: each for name, each in options.items() if each not in ("", None)}
     if more and what in ("facts", "checks", "concepts"):
         value = " ".join([value or "", *more])
-    elif more:
+    elif more and not _is_fields(what, value):
         rest = " ".join(more)
         raise InputError(f"explain takes one VALUE, not {rest!r} too; an instruction goes into one pair of quotes")
     if as_json and as_markdown:
         raise InputError("choose one of --json and --markdown")
-    if given_options and what is not None and diff is None and (value is None or what not in FORMATS):
+    if given_options and what is not None and diff is None and what not in FORMATS:
         option = next(iter(given_options))
         raise InputError(f"--{option} is for a value of {' and '.join(_TAKES[option])}, not for {what}")
     if as_markdown and value is not None and what in ("facts", "checks", "concepts"):
@@ -146,21 +149,36 @@ def explain(
             "explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')"
         )
     if value is None and (what not in FORMATS or what in _OPCODES):
+        from ptxgen.concepts.atoms import opcode_of
+        from ptxgen.sass.index import sources
+
         if not what.strip():
             raise InputError("explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts; this is empty")
+        if (opcode := opcode_of(what)) is not None:
+            if not as_json:
+                print(f"{what.strip()} of CuTe executes {opcode}")
+            return _instruction(opcode, as_json)
         if (concept := concept_of(what)) is not None:
             return show_concept(concept, what, as_json)
+        if re.fullmatch(r"[A-Z][A-Z0-9]*", what.strip()) and (found := sources(what.strip())):
+            return show_sources(what.strip(), found, as_json)
         if ("." in what or "/" in what) and Path(what).is_file():
             raise InputError(
                 f"{what} is a file: 'ptxgen check {what}' reads PTX, and a FORMAT before it a descriptor's bytes"
             )
         _question_code(what)
         return explain_checks(what, as_json, False) if _is_check(what) else _instruction(what, as_json)
-    if value is None:
-        raise InputError(f"explain {what} needs a VALUE")
     from ptxgen.cli.common.terminal import output
+    from ptxgen.cli.reference.formats import encoded, show_fields
     from ptxgen.cli.reference.reading import print_reading
 
+    if value is None:
+        _reader(what, given_options)
+        return show_fields(what, given_options, as_json)
+    if _is_fields(what, value):
+        _reader(what, given_options)
+        number, given_options = encoded(what, [value, *(more or [])], given_options)
+        value = f"{number:#x}"
     reader = _reader(what, given_options)
     reading = reader.read(value)
     also = reader.also(value)
@@ -174,6 +192,11 @@ def explain(
         if what in ("smem", "wgmma") and not reading.problems and use != "scales":
             print(f"drawn by: ptxgen layout descriptor {reading.bits} format={what} major={major or 'k'} type=f16")
     return WRONG if reading.problems else OK
+
+
+def _is_fields(format: str | None, value: str | None) -> bool:
+    """Whether a value is given by its fields: `m=128 n=256`."""
+    return format in FORMATS and value is not None and re.match(r"[A-Za-z_]\w*=", value) is not None
 
 
 @dataclass(frozen=True)
@@ -195,6 +218,7 @@ class _Reader:
             "smem": descriptors.SmemDescriptor.read,
             "wgmma": descriptors.WgmmaDescriptor.read,
             "zero-mask": descriptors.ZeroColumnMask.read,
+            "policy": descriptors.CachePolicy.read,
             "tensormap": descriptors.TensorMap.read,
         }
         return formats[self.format](given, **self.facts)
@@ -361,7 +385,12 @@ def _instruction(text: str, as_json: bool) -> int:
     if number is not None and -(1 << 63) <= number < 1 << 64:
         return show_guesses(text.strip(), number, as_json)
     if (forms := search(text)) is not None:
-        return show_search(forms, as_json)
+        whole = completed(forms)
+        if whole is None or as_json:
+            return show_search(forms, as_json)
+        with output() as out:
+            out.print(f"{forms.text.strip()} lacks {' '.join(forms[0].lacks)}; the only legal form:", markup=False)
+        text = whole
     if (near := suggested(text)) is not None:
         raise InputError(near)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.cli.errors import OK, WRONG
@@ -96,6 +97,15 @@ def suggested(text: str) -> str | None:
     return f"PTX has no {text.strip()}; did you mean the concept {' or '.join(names)}?" if names else None
 
 
+def completed(found: Search) -> str | None:
+    """The one legal opcode that a text can be made, where it lacks only modifiers without a choice; else None."""
+    if found.meant or len(found) != 1 or not found[0].lacks:
+        return None
+    (form,) = found
+    alone = len(form.spellings) == 1 and not any("(" in each for each in form.lacks)
+    return form.spellings[0] if alone else None
+
+
 def show_search(found: Search, as_json: bool) -> int:
     """The forms in groups by opcode, one line each; the opcode itself with what it lacks, and two legal spellings."""
     from rich.text import Text
@@ -133,19 +143,31 @@ def _show_forms(found: Search, out: Console) -> None:
         for each in _asked(found, opcode, forms):
             for line in _lacking(each, whole=not out.is_terminal):
                 out.print(line, soft_wrap=out.is_terminal)
+        where = {_where(each) for each in forms}
+        if len(where) == 1:
+            out.print(Text("  since ", style="dim").append(*where, style=""), soft_wrap=out.is_terminal)
         room = out.width - max(len(each.key) for each in forms) - 4
         if room < _LEAST_ROOM:  # names and summaries below each other
             for each in forms:
                 out.print(Text(f"  {each.key}", style="cyan"), soft_wrap=True)
                 out.print(Padding(Text(_cut(each.summary, 2 * out.width)), (0, 0, 0, 4)))
+                if len(where) > 1:
+                    out.print(Padding(Text(f"since {_where(each)}", style="dim"), (0, 0, 0, 4)))
             continue
         table = grid("cyan", "")
         for each in forms:
             # For a file or a pipe nothing is left out.
-            table.add_row(f"  {each.key}", Text(_cut(each.summary, room) if out.is_terminal else each.summary))
+            summary = Text(_cut(each.summary, room) if out.is_terminal else each.summary)
+            table.add_row(
+                f"  {each.key}", summary.append(f"\nsince {_where(each)}", style="dim") if len(where) > 1 else summary
+            )
         out.print(table)
     out.print()
     out.print(Text("ptxgen explain OPCODE.WITH.MODIFIERS explains one; help(ptxgen.instr.FAMILY.NAME) in Python"))
+
+
+def _where(found: Found) -> str:
+    return f"PTX ISA {found.since}, {found.where}"
 
 
 def _asked(found: Search, opcode: str, forms: list[Found]) -> list[Found]:
@@ -188,6 +210,8 @@ def guesses(number: int) -> list[tuple[str, Reading]]:
         ("wgmma", descriptors.WgmmaDescriptor.read(bits)),
         ("zero-mask", descriptors.ZeroColumnMask.read(bits)),
     ]
+    if bits >> 48 and not (policy := descriptors.CachePolicy.read(bits)).problems:
+        found.insert(0, ("policy", policy))  # few numbers are one
     return sorted(found, key=lambda each: bool(each[1].problems))
 
 
@@ -204,7 +228,11 @@ def show_guesses(value: str, number: int, as_json: bool) -> int:
         print(json.dumps({name: reading.as_dict() for name, reading in found}, indent=2))
         return OK if legal else WRONG
     # A small number is hardly a 64-bit descriptor, a mask that is off hardly a mask.
-    likely = legal[:1] if "idesc" in legal else [name for name in legal if name != "zero-mask" or number >> 39 & 1]
+    likely = (
+        legal[:1]
+        if {"idesc", "policy"} & {*legal}
+        else [name for name in legal if name != "zero-mask" or number >> 39 & 1]
+    )
     with output() as out:
         for name, reading in found:
             if name in likely:
@@ -216,6 +244,29 @@ def show_guesses(value: str, number: int, as_json: bool) -> int:
             else:
                 out.print(Text(f"no legal {name}: {reading.problems[0]}", style="dim"), soft_wrap=True)
     return OK if legal else WRONG
+
+
+def show_sources(opcode: str, found: Mapping[str, Mapping[str, str]], as_json: bool) -> int:
+    """The declarations of which ptxas makes a SASS opcode, those that make little else first."""
+    from rich.text import Text
+
+    from ptxgen.cli.common.terminal import output
+
+    if as_json:
+        print(json.dumps({"sass": opcode, "forms": found}, indent=2))
+        return OK
+    with output() as out:
+        out.print(Text(opcode, style="bold").append("  SASS, of which ptxas makes it (each form alone in a kernel):"))
+        shown = list(found.items())[:_SHOWN_VALUES]
+        width = max(len(key) for key, _ in shown)
+        for key, targets in shown:
+            for spelling in dict.fromkeys(targets.values()):
+                where = ", ".join(each for each in targets if targets[each] == spelling)
+                line = Text(f"  {key:<{width}}  ", style="cyan").append(spelling, style="")
+                out.print(line.append(f"  ({where})", style="dim"), soft_wrap=True)
+        if len(found) > _SHOWN_VALUES:
+            out.print(f"and {len(found) - _SHOWN_VALUES} declarations more (--json has all)")
+    return OK
 
 
 def add_python(table: Table, found: Explanation) -> None:

@@ -99,7 +99,7 @@ def _explanation(
         summary=form.summary,
         syntax=form.syntax,
         section=form.section,
-        issued_by=form.issued_by,
+        issued_by=_issued_by(made),
         completed_by=form.completed_by,
         fences=form.fences,
         ptx=version,
@@ -111,6 +111,14 @@ def _explanation(
         call=python_call(made) if operands else generic_call(made),
         signature=signature_text(type(made)),
     )
+
+
+def _issued_by(made: Instruction) -> str:
+    """Who issues it; tcgen05 instructions of a pair of CTAs by the warps or the thread of PTX ISA 9.7.16.5."""
+    issuer = made.form.issued_by
+    if not made.form.opcode.startswith("tcgen05.") or getattr(made, "cta_group", None) != 2:
+        return issuer
+    return {"warp": "warp, one in each CTA of the pair", "thread": "thread, of one CTA of the pair"}.get(issuer, issuer)
 
 
 def _modifiers(made: Instruction) -> list[Part]:

@@ -12,6 +12,7 @@ from ptxgen.instr import FAMILIES, load_all
 from ptxgen.instr.model.call import generic_call, plainest, signature_text, spellings
 from ptxgen.instr.model.form import REGISTRY, Instruction
 from ptxgen.instr.model.syntax_line import Slot
+from ptxgen.instr.model.targets import TARGETS, parse_target, parse_version
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,9 @@ class Found:
     spellings: tuple[str, ...]
     signature: str
     call: str
+    #: The PTX ISA and the targets, in words, of the plainest legal opcode; other modifiers may require more.
+    since: str = ""
+    where: str = ""
 
     def __str__(self) -> str:
         return f"{self.key}: {self.syntax}"
@@ -136,6 +140,8 @@ def _found(form: type[Instruction], tokens: list[str]) -> Found:
             if slot.field is not None:
                 given[slot.field] = slot.tokens[token]
     legal = spellings(form, given)
+    plain = plainest(form, given)
+    since, where = _availability(plain[0]) if plain else (declared.availability.ptx, declared.availability.where)
     return Found(
         declared.key,
         declared.opcode,
@@ -145,7 +151,9 @@ def _found(form: type[Instruction], tokens: list[str]) -> Found:
         tuple(dict.fromkeys(_spelled(slot) for slot in free if not slot.optional)),
         tuple(legal),
         signature_text(form),
-        _call(form, given),
+        generic_call(plain[0]) if plain else "",
+        since,
+        where,
     )
 
 
@@ -156,7 +164,14 @@ def _spelled(slot: Slot) -> str:
     return f".{slot.field} ({' '.join(f'.{token}' for token in slot.tokens)})"
 
 
-def _call(form: type[Instruction], given: dict[str, Any]) -> str:
-    """The call with a legal choice of modifiers, and names for operands."""
-    found = plainest(form, given)
-    return generic_call(found[0]) if found else ""
+def _availability(made: Instruction) -> tuple[str, str]:
+    """The PTX ISA that an instruction requires, and its targets in words."""
+    form = made.form
+    optional = {name for name, spec in form.operands.items() if spec.optional}  # which it does without
+    demands = (each for each in made.demands() if optional.isdisjoint(each.split()))
+    found = [form.availability, *(form.needs[condition] for condition in demands)]
+    targets = [parse_target(name) for name in TARGETS]
+    # A modifier usually narrows what the opcode has; where neither includes the other both are named.
+    sets = [(each, {target for target in targets if each.has_target(target)}) for each in found]
+    least = [each.where for each, has in sets if not any(other < has for _, other in sets)]
+    return max((each.ptx for each in found), key=parse_version), " and ".join(dict.fromkeys(least))
