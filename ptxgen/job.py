@@ -141,6 +141,11 @@ class JobResult:
         return self.launch.ok and not self.wrong
 
     @property
+    def is_right(self) -> bool:
+        """Whether no output is wrong, whatever the findings."""
+        return not self.wrong
+
+    @property
     def status(self) -> str:
         """The launch's status, or "wrong" where it is "ok" but an output is not right."""
         return "wrong" if self.launch.ok and self.wrong else self.launch.status

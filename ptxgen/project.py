@@ -4,7 +4,7 @@
     target = "sm_100a"               # --target
     schedules = 5                    # --schedules of run; eager, late and three seeds of random in pytest
     accept = "accepted.toml"         # --accept, relative to this file
-    fail-on = "advice"               # --fail-on: error or advice
+    fail-on = "advice"               # --fail-on: error, advice or never
 
     [tool.ptxgen.sass]
     fail-on = "registers+2,spills"   # --fail-on of sass diff
@@ -22,7 +22,7 @@ from typing import Literal, cast
 
 Schedule = Literal["eager", "late", "random"]
 SCHEDULES: tuple[Schedule, ...] = ("eager", "late", "random")
-FAIL_ON = ("error", "advice")
+FAIL_ON = ("error", "advice", "never")
 _FILE = "pyproject.toml"
 
 
@@ -39,7 +39,7 @@ class Project:
     schedule: Schedule | None = None
     schedules: int | None = None
     accept: Path | None = None
-    fail_on: Literal["error", "advice"] | None = None
+    fail_on: Literal["error", "advice", "never"] | None = None
     sass_fail_on: str | None = None
 
     @property
@@ -90,7 +90,7 @@ def _project(path: Path, table: object) -> Project:
         cast("Schedule | None", schedule),
         _count(where, given),
         path.parent / accept if accept is not None else None,
-        cast("Literal['error', 'advice'] | None", fail_on),
+        cast("Literal['error', 'advice', 'never'] | None", fail_on),
         _text(f"{path}, [tool.ptxgen.sass]", sass, "fail-on"),
     )
 
@@ -116,7 +116,8 @@ def _chosen(where: str, table: Mapping[str, object], key: str, allowed: Collecti
     if value is None or (isinstance(value, str) and value in allowed):
         return value
     near = _nearest(value, allowed) if isinstance(value, str) else ""
-    raise ProjectError(f"{where}: {key} must be {' or '.join(allowed)}, not {value!r}{near}")
+    *others, last = allowed
+    raise ProjectError(f"{where}: {key} must be {', '.join(others)} or {last}, not {value!r}{near}")
 
 
 def _count(where: str, table: Mapping[str, object]) -> int | None:

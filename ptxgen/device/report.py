@@ -15,6 +15,8 @@ from ptxgen.device.compilers import Compiler
 from ptxgen.names import readable, shown_name
 
 Severity = Literal["error", "advice"]
+#: What makes an exit code 1: errors, advice too, or no finding at all (`never`).
+FailOn = Literal["error", "advice", "never"]
 Status = Literal["ok", "findings", "incomplete", "deadlock", "fault"]
 #: What an access does: the two of a race, who waits, who issues or announces asynchronous work.
 Role = Literal["reader", "writer", "accessor", "waiter", "arriver", "issuer", "initializer", "allocator"]
@@ -321,8 +323,13 @@ class LaunchReport:
             return ""
         return f"{len(codes)} piece{'s' * (len(codes) > 1)} of advice: {', '.join(dict.fromkeys(codes))}"
 
-    def fails(self, on: Severity = "error") -> bool:
-        """Whether the launch went wrong; on advice too, if `on` is "advice"."""
+    def fails(self, on: FailOn = "error") -> bool:
+        """Whether the launch went wrong; on advice too, if `on` is "advice".
+
+        With "never" no finding counts: only a launch that did not run to its end fails.
+        """
+        if on == "never":
+            return self.status not in ("ok", "findings")
         return not self.ok or (on == "advice" and bool(self.advised))
 
     def raise_for_status(self, advice: bool = False) -> LaunchReport:

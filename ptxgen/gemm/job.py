@@ -85,9 +85,14 @@ class GemmResult:
     @property
     def ok(self) -> bool:
         """Whether the device found nothing wrong, every element is right and the surroundings of C are untouched."""
+        return self.launch.ok and self.is_right
+
+    @property
+    def is_right(self) -> bool:
+        """Whether every element is right and the surroundings of C are untouched, whatever the findings."""
         compared = (self.comparison, self.scale_comparison)
         right = self.comparison is not None and not any(each.wrong for each in compared if each is not None)
-        return self.launch.ok and right and self.guards.ok
+        return right and self.guards.ok
 
     @property
     def status(self) -> str:

@@ -19,9 +19,11 @@ def assert_ok(result: LaunchReport | JobResult, *, advice: bool | None = None) -
     findings with lines, and what is wrong with outputs. Raises ProjectError for an unusable table.
     """
     __tracebackhide__ = True
-    if advice is None:
+    on = {None: None, True: "advice", False: "error"}[advice]
+    if on is None:
         project = find_project()
-        advice = project is not None and project.fail_on == "advice"
+        on = (project.fail_on if project is not None else None) or "error"
     report = result.launch if isinstance(result, JobResult) else result
-    if not result.ok or (advice and report.findings):
+    wrong = isinstance(result, JobResult) and not result.is_right
+    if wrong or report.fails(on) or (on == "advice" and report.findings):
         raise AssertionError(result.summary())

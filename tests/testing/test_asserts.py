@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -21,6 +23,16 @@ def test_a_launch_that_is_not_ok() -> None:
         with pytest.raises(AssertionError) as caught:
             assert_ok(report, advice=advice)
         assert str(caught.value) == report.summary()
+
+
+def test_fail_on_of_a_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.ptxgen]\nfail-on = "never"\n')
+    assert_ok(LaunchReport("findings", [RACE]))
+    with pytest.raises(AssertionError):
+        assert_ok(LaunchReport("findings", [RACE]), advice=False)
+    with pytest.raises(AssertionError):
+        assert_ok(LaunchReport("deadlock"))
 
 
 def test_raise_for_status() -> None:

@@ -13,6 +13,7 @@ from ptxgen.cli.common import completion, interrupt
 from ptxgen.cli.common.files import require_writable, write_output
 from ptxgen.cli.common.formats import Formats, Output
 from ptxgen.cli.errors import InputError, choose
+from ptxgen.project import FAIL_ON
 
 if TYPE_CHECKING:
     from ptxgen.device.accept import Accept
@@ -78,14 +79,20 @@ def execute(
         Path | None, typer.Option("--accept", metavar="FILE", help="Reviewed findings, which are left out (TOML).")
     ] = None,
     fail_on: Annotated[
-        str, typer.Option("--fail-on", metavar="WHAT", help="What makes the exit code 1: error, advice or never.")
+        str,
+        typer.Option(
+            "--fail-on",
+            metavar="error|advice|never",
+            help="The least that makes the exit code 1; never: the exit code is the program's.",
+            autocompletion=completion.words(*FAIL_ON),
+        ),
     ] = "error",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the consequences of findings, too.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary at the end.")] = False,
 ) -> int:
     """Run an unchanged GPU program on the emulator: CUDA C++, Triton, Numba, CuPy, CuTe DSL and others.
 
-    The exit code is the program's if that is not 0, else 1 if there is a finding of severity error.
+    The exit code is the program's if that is not 0, else 1 if there is a finding of severity error (--fail-on).
     """
     # The program starts before the emulator is imported: nothing here may import it (tests/driver/test_start.py).
     from ptxgen.driver import Options, run
@@ -118,7 +125,7 @@ def execute(
         json=json,
         trace=Path(trace) if trace is not None else None,
         accept=_accepted(accept),
-        fail_on=choose("--fail-on", fail_on, ("error", "advice", "never")),
+        fail_on=choose("--fail-on", fail_on, FAIL_ON),
         kernels=_pattern(kernel),
         launches=_range(launches),
         verbose=verbose,

@@ -127,7 +127,9 @@ def run_gemm(wanted: GemmRequest, options: Options, inspection: Inspection) -> i
         found.unused_accepts if found else result.launch.unused_accepts,
     )
     _show(report, options, inspection)
-    return WRONG if not result.ok or result.launch.fails(options.fail_on) else OK
+    from ptxgen.cli.launch.schedules import fails
+
+    return WRONG if fails(result, options.fail_on) else OK
 
 
 def _launched(

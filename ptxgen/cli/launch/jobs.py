@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptxgen.cli.launch.inspect import Inspection
     from ptxgen.cli.launch.schedules import Search
     from ptxgen.device import Accept, Device
-    from ptxgen.device.report import Severity
+    from ptxgen.device.report import FailOn
     from ptxgen.toolchain import Cubin
 
 #: The last line of a kernel's PTX.
@@ -51,8 +51,8 @@ class Options:
     verbose: bool = False
     #: Seconds of an exploration; None: one launch.
     explore: float | None = None
-    #: The least severity that makes the exit code 1.
-    fail_on: Severity = "error"
+    #: What makes the exit code 1 beside wrong results.
+    fail_on: FailOn = "error"
 
 
 class Runnable(Protocol):
@@ -207,7 +207,9 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
         },
         report=lambda: file_results(result, given.path, schedule, found.unused_accepts if found else None),
     )
-    return WRONG if not result.ok or result.launch.fails(options.fail_on) else OK
+    from ptxgen.cli.launch.schedules import fails
+
+    return WRONG if fails(result, options.fail_on) else OK
 
 
 def _named(given: Runnable, outputs: Mapping[str, str]) -> dict[str, str]:

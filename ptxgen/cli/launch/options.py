@@ -13,12 +13,13 @@ from ptxgen.cli.common.options import AcceptFile, DaskAddress, Jobs
 from ptxgen.cli.errors import InputError, choose
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.inspect import SHOWN, Inspection
+from ptxgen.project import FAIL_ON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ptxgen.device import Accept
-    from ptxgen.device.report import Severity
+    from ptxgen.device.report import FailOn
 
 #: Schedules that `--schedules` tries at most.
 _MOST_SCHEDULES = 100_000
@@ -155,15 +156,15 @@ class CheckOptions(Group):
         str,
         typer.Option(
             "--fail-on",
-            metavar="error|advice",
-            help="The least severity that makes the exit code 1.",
-            autocompletion=completion.words("error", "advice"),
+            metavar="error|advice|never",
+            help="The least that makes the exit code 1; never: only wrong results, or a launch that does not end.",
+            autocompletion=completion.words(*FAIL_ON),
         ),
     ] = "error"
 
     def require(self, device: str) -> None:
         """Raises InputError for values that no option takes, and for options that the device does not have."""
-        choose("--fail-on", self.fail_on, ("error", "advice"))
+        choose("--fail-on", self.fail_on, FAIL_ON)
         if self.advice is not None and device != "emulator":
             raise InputError("--advice is for the emulator; on a GPU, use Nsight Compute")
         if self.accept is not None and device != "emulator":
@@ -176,9 +177,9 @@ class CheckOptions(Group):
             raise InputError(f"--timeout must be more than 0 seconds, not {self.timeout:g}")
 
     @property
-    def severity(self) -> Severity:
-        """The least severity that makes the exit code 1."""
-        return cast("Severity", self.fail_on)
+    def severity(self) -> FailOn:
+        """What makes the exit code 1."""
+        return cast("FailOn", self.fail_on)
 
     def accepted(self) -> tuple[Accept, ...]:
         """The reviewed findings. Raises AcceptError."""

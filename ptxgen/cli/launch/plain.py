@@ -41,6 +41,10 @@ class PlainResult:
         return self.launch.ok
 
     @property
+    def is_right(self) -> bool:
+        return True
+
+    @property
     def status(self) -> str:
         return self.launch.status
 

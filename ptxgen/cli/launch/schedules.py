@@ -15,6 +15,7 @@ from ptxgen.gemm.job import GemmJob, GemmResult
 if TYPE_CHECKING:
     from ptxgen.cli.launch.jobs import Runnable
     from ptxgen.device import Accept, Device, LaunchReport
+    from ptxgen.device.report import FailOn
 
 
 class Result(Protocol):
@@ -23,9 +24,16 @@ class Result(Protocol):
     @property
     def ok(self) -> bool: ...
     @property
+    def is_right(self) -> bool: ...
+    @property
     def status(self) -> str: ...
     @property
     def launch(self) -> LaunchReport: ...
+
+
+def fails(result: Result, on: FailOn) -> bool:
+    """Whether the exit code is 1: for findings from `on`, for wrong results, and for a launch that does not end."""
+    return not result.is_right or result.launch.fails(on)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from ptxgen.cli.common import completion
 from ptxgen.cli.common.formats import AsJson, Formats, Output
 from ptxgen.cli.common.options import AcceptFile, Target
 from ptxgen.cli.errors import OK, WRONG, InputError, choose, report
+from ptxgen.project import FAIL_ON
 
 if TYPE_CHECKING:
     from ptxgen.device import Accept
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _POLL = 0.1
 #: Folders that hold nothing of the project: hidden ones begin with a dot.
 _LEFT_OUT = frozenset({"node_modules", "__pycache__"})
-_FAIL_ON = ("error", "advice", "never")
 
 
 def register(app: typer.Typer) -> None:
@@ -51,7 +51,7 @@ def check(
             "--fail-on",
             metavar="error|advice|never",
             help="The least that makes the exit code 1; advice: warnings, too.",
-            autocompletion=completion.words(*_FAIL_ON),
+            autocompletion=completion.words(*FAIL_ON),
         ),
     ] = "error",
     watch: Annotated[
@@ -65,7 +65,7 @@ def check(
     from ptxgen.device import read_accepts
 
     output = Output.of(formats, as_json=as_json)
-    choose("--fail-on", fail_on, _FAIL_ON)
+    choose("--fail-on", fail_on, FAIL_ON)
     known_target(target)
     accepted = read_accepts(accept) if accept is not None else ()
     options = _Options(target, tuple(accepted), fail_on)

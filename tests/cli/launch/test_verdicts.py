@@ -125,7 +125,17 @@ def test_failing_on_advice(cli: Cli, conflicts: Path) -> None:
     assert run(cli, conflicts, "--advice", "2", "--fail-on", "advice").code == 1
     assert run(cli, conflicts, "--advice", "2", "--fail-on", "error").code == 0
     wrong = run(cli, conflicts, "--fail-on", "warning")
-    assert (wrong.code, "--fail-on must be error or advice, not 'warning'" in wrong.err) == (2, True)
+    assert (wrong.code, "--fail-on must be error, advice or never, not 'warning'" in wrong.err) == (2, True)
+
+
+def test_failing_on_no_finding(cli: Cli, tmp_path: Path) -> None:
+    racing = tmp_path / "r.ptx"
+    racing.write_text(RACES)
+    assert run(cli, racing).code == 1
+    assert run(cli, racing, "--fail-on", "never").code == 0
+    endless = tmp_path / "e.ptx"
+    endless.write_text(RACES.replace("setp.lt.u32 %p, %v, 31;", "setp.ne.u32 %p, %v, 0;").replace("%a, 128;", "%a, 0;"))
+    assert run(cli, endless, "--fail-on", "never", "--timeout", "0.5").code == 1  # it does not end
 
 
 def test_json_says_how_much_was_checked(cli: Cli, conflicts: Path) -> None:
