@@ -38,7 +38,7 @@ class bar_sync(
     """Arrive at barrier `name`, and wait until all threads of the CTA, or `threads` of them, have."""
 
     syntax = "bar{.cta}.sync name{, threads}"
-    name: OperandLike = source("u32", low=0, high=15)
+    name: OperandLike = source("u32", low=0, high=15, word=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY
     cta: bool = False
@@ -59,7 +59,7 @@ class bar_arrive(
     """Arrive at barrier `name`, for which `threads` arrive in all, without waiting."""
 
     syntax = "bar{.cta}.arrive name, threads"
-    name: OperandLike = source("u32", low=0, high=15)
+    name: OperandLike = source("u32", low=0, high=15, word=True)
     threads: OperandLike = source("u32", multiple=32)
     _: KW_ONLY
     cta: bool = False
@@ -82,7 +82,7 @@ class bar_red_popc(
 
     syntax = "bar{.cta}.red.popc.u32 d, name{, threads}, c"
     d: OperandLike = register("u32")
-    name: OperandLike = source("u32", low=0, high=15)
+    name: OperandLike = source("u32", low=0, high=15, word=True)
     c: OperandLike = predicate(negatable=True, immediate=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY
@@ -105,7 +105,7 @@ class bar_red(
 
     syntax = "bar{.cta}.red.op.pred p, name{, threads}, c"
     p: OperandLike = predicate()
-    name: OperandLike = source("u32", low=0, high=15)
+    name: OperandLike = source("u32", low=0, high=15, word=True)
     c: OperandLike = predicate(negatable=True, immediate=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY
@@ -127,7 +127,7 @@ class barrier_sync(
     """As bar.sync; without `aligned` the threads of a warp may arrive one by one."""
 
     syntax = "barrier{.cta}.sync{.aligned} name{, threads}"
-    name: OperandLike = source("u32", low=0, high=15)
+    name: OperandLike = source("u32", low=0, high=15, word=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY
     cta: bool = False
@@ -148,7 +148,7 @@ class barrier_arrive(
     """As bar.arrive; without `aligned` the threads of a warp may arrive one by one."""
 
     syntax = "barrier{.cta}.arrive{.aligned} name, threads"
-    name: OperandLike = source("u32", low=0, high=15)
+    name: OperandLike = source("u32", low=0, high=15, word=True)
     threads: OperandLike = source("u32", multiple=32)
     _: KW_ONLY
     cta: bool = False
@@ -171,7 +171,7 @@ class barrier_red_popc(
 
     syntax = "barrier{.cta}.red.popc{.aligned}.u32 d, name{, threads}, c"
     d: OperandLike = register("u32")
-    name: OperandLike = source("u32", low=0, high=15)
+    name: OperandLike = source("u32", low=0, high=15, word=True)
     c: OperandLike = predicate(negatable=True, immediate=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY
@@ -194,7 +194,7 @@ class barrier_red(
 
     syntax = "barrier{.cta}.red.op{.aligned}.pred p, name{, threads}, c"
     p: OperandLike = predicate()
-    name: OperandLike = source("u32", low=0, high=15)
+    name: OperandLike = source("u32", low=0, high=15, word=True)
     c: OperandLike = predicate(negatable=True, immediate=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY

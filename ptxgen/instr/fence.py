@@ -86,14 +86,14 @@ class fence_proxy_alias_ordered(
 class fence_proxy_fabric(
     Instruction, opcode="fence.proxy", section=_SECTION, ptx="9.3", targets="sm_100+", synchronizes=True
 ):
-    """Order accesses through one of the fabric and generic proxies before those through the other, named first.
+    """Order accesses through the fabric or generic proxy, named first, before those through the fabric or generic proxy.
 
     In system scope (measured, ptxas 13.5).
     """
 
     syntax = "fence.proxy.alias.direction.sem.sys"
     _: KW_ONLY
-    direction: Literal["fabric::generic", "generic::fabric"]
+    direction: Literal["fabric::generic", "generic::fabric", "fabric::fabric"]
     sem: Literal["acquire", "release"]
 
 

@@ -103,7 +103,7 @@ class Immediate(Operand):
 
     @property
     def value(self) -> Number:
-        """The number written; no two's complement is applied, so `-1` is -1."""
+        """The number written; `-1` is -1. What 64 bits do not hold wraps around: `-18446744073709551615` is 1."""
         text = self.text
         if text == "WARP_SZ":
             return WARP_SIZE
@@ -115,7 +115,9 @@ class Immediate(Operand):
         negative = text.startswith("-")
         digits = text[1:] if negative else text
         value = integer_value(digits) if is_integer(digits) else float(digits)
-        return -value if negative else value
+        if not negative:
+            return value
+        return _wrap(-value, unsigned=False)[0] if isinstance(value, int) else -value
 
     def evaluate(self, symbols: Symbols | None = None) -> Number:
         return self.value

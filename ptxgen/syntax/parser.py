@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import cast
+from typing import NoReturn, cast
 
 from ptxgen.collection import paused_collection
 from ptxgen.files import looks_like_path
@@ -101,8 +101,18 @@ class _Parser(DirectiveParser):
             last = before[-1]
             name = f".{last.name}" if isinstance(last, Directive) else ""
             if name not in _HEADERS or _HEADERS.index(name) + (name != ".target") > _HEADERS.index(self.token):
-                self.fail("a directive of the module, a variable or a function")
+                self._misplaced_header(before)
         return self.header(trivia)
+
+    def _misplaced_header(self, before: list[Statement]) -> NoReturn:
+        """Blame what stands in the place of `.version` or `.target`; of a second one, or `.address_size`, itself."""
+        names = [f".{each.name}" if isinstance(each, Directive) else "" for each in before]
+        if self.token in names or self.token == ".address_size":
+            self.fail("a directive of the module, a variable or a function")
+        ahead = _HEADERS[: _HEADERS.index(self.token)]
+        intruder = next((each for each, name in zip(before, names, strict=True) if name not in ahead), before[0])
+        found = self.text[intruder._at :].split(None, 1)[0]
+        raise PtxSyntaxError.at(self.text, intruder._at, f"{quoted(self.token)} before anything else", quoted(found))
 
     def _function(self, trivia: str, start: int, linkage: str | None) -> Function:
         kind = self.advance()[1:]

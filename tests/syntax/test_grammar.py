@@ -113,8 +113,8 @@ AT_BODY = "an instruction, a label, a declaration or '}'"
         (".version " + 5000 * "9" + ".0", 1, 10, "a version such as '9.0'", "'" + 37 * "9" + "...'"),
         (".version 9.0;", 1, 13, AT_MODULE, "';'"),
         (".version 9.0\n.version 9.0", 2, 1, AT_MODULE, "'.version'"),
-        (".target sm_90 .version 9.0", 1, 15, AT_MODULE, "'.version'"),
-        (".version 9.0 .global .b32 x; .target sm_90", 1, 30, AT_MODULE, "'.target'"),
+        (".target sm_90 .version 9.0", 1, 1, "'.version' before anything else", "'.target'"),
+        (".version 9.0 .global .b32 x; .target sm_90", 1, 14, "'.target' before anything else", "'.global'"),
         (".version 9.0\n.target sm_100a,\n", 3, 1, "a target such as 'sm_100a'", "the end of the text"),
         (".version 9.0\n.address_size 16", 2, 15, "'32' or '64'", "'16'"),
         (".entry e() {\n\tadd.u32\t%r1, %r2, 5x;\n}", 2, 20, "an operand", "'5x'"),
@@ -136,6 +136,20 @@ def test_the_caret_stands_below_its_column_after_tabs() -> None:
     with pytest.raises(PtxSyntaxError) as caught:
         parse(".entry e() {\n\tadd.u32\t%r1, %r2, 5x;\n}")
     assert caught.value.render().split("\n")[1:] == ["\tadd.u32\t%r1, %r2, 5x;", "\t       \t          ^"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected", "found"),
+    [
+        ("// a\n.global .b32 x;\n.version 9.0\n.target sm_90", 2, "'.version' before anything else", "'.global'"),
+        ('.version 9.0\n\n.pragma "a";\n.target sm_90', 3, "'.target' before anything else", "'.pragma'"),
+        (".version 9.0\n.target sm_90\n.version 9.0", 3, AT_MODULE, "'.version'"),
+    ],
+)
+def test_what_stands_before_the_header_is_blamed(text: str, line: int, expected: str, found: str) -> None:
+    with pytest.raises(PtxSyntaxError) as caught:
+        parse(text)
+    assert (caught.value.line, caught.value.expected, caught.value.found) == (line, expected, found)
 
 
 NESTED = [

@@ -242,7 +242,8 @@ STRICTER = (
         "Modifiers of other fences: ptxas overlooks some of those that the fence at hand has no use for",
         form=r"fence\.",
         line="",
-        objection=r"has no modifier \.(global|shared::\w+|async|alias|acq_rel|mbarrier_init|sync_restrict::[\w:]+)\b",
+        objection=r"has no modifier \.(global|shared::\w+|async|alias|acq_rel|mbarrier_init|sync_restrict::[\w:]+)\b|"
+        r"\.acq_rel of fence\.proxy",
     ),
     Irreconcilable(
         "Any number, register or variable as the address of a tensormap",

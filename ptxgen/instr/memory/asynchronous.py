@@ -76,7 +76,10 @@ class st_bulk(Instruction, opcode="st.bulk", section="9.7.9.13", ptx="8.6", targ
     """Fill `size` bytes of shared memory with zeros: a multiple of 8, at most 16 MiB."""
 
     syntax = "st.bulk{.weak}{.space} [a], size, value"
-    a: OperandLike = address("space", bits=(32, 64), variables=("shared",), memory="write")
+    # Of a variable with .shared::cta ptxas makes an add without registers, which it refuses (measured, 13.5).
+    a: OperandLike = address(
+        "space", bits=(32, 64), variables=("shared",), nameless=("shared::cta",), memory="write"
+    )  # fmt: skip
     size: OperandLike = source("u64", low=0, high=2**24, multiple=8)
     value: OperandLike = immediate(0, 0)
     _: KW_ONLY

@@ -120,6 +120,7 @@ WORDS: dict[str, str] = {
     "acc::f16": "accumulates in f16", "acc::f32": "accumulates in f32",
     "fabric::generic": "of accesses through the fabric, before those of the generic proxy",
     "generic::fabric": "of accesses of the generic proxy, before those through the fabric",
+    "fabric::fabric": "of accesses through the fabric, before later ones through it",
     # Proxies and restricted fences.
     "alias": "between accesses to one memory by several virtual addresses",
     "async": "between the generic proxy and the asynchronous one (TMA, tensor cores)",

@@ -40,7 +40,8 @@ def context_of(module: syntax.Module, target: str | None) -> tuple[Context, list
     version = (99, 0)
     place = next((item for item in directives if item.name == "version"), None)
     if place is None:
-        found.append((None, Problem("missing-directive", "a module begins with .version, for example .version 9.0")))
+        first = module.items[0] if module.items else None
+        found.append((first, Problem("missing-directive", "a module begins with .version, for example .version 9.0")))
     else:
         version = parse_version(place.arguments[0])
         message = version_problem(version)

@@ -39,7 +39,7 @@ class AddressSpec(Specification):
     variables a generic address may name. `bits` fixes the register width where the space does not; `untyped` asks
     for a .b register; `narrow` takes 32 bits for a global or generic address, as ptxas does in some instructions;
     `written` forbids what can only be read. `unified` allows `[a].unified`, `indexed` an element of an array without
-    brackets, `a[2]` (6.4.2).
+    brackets, `a[2]` (6.4.2). `nameless`: spaces, as written, in which ptxas takes registers alone.
     """
 
     space: str | None = None
@@ -50,6 +50,7 @@ class AddressSpec(Specification):
     written: bool = False
     unified: bool = False
     indexed: bool = False
+    nameless: tuple[str, ...] = ()
 
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Subscript):
@@ -122,6 +123,8 @@ class AddressSpec(Specification):
     def _variable(self, base: Name, symbol: Symbol, form: Subject) -> Iterator[Problem]:
         space = self.space_of(form)
         legal = self.variables if space is None else (space,)
+        if self._qualified(form) in self.nameless:
+            legal = ()
         if symbol.type is not None and symbol.type.kind == "opaque":
             yield Problem("operand-kind", f"the memory of {base} is hidden, as it is a {symbol.type}")
             return

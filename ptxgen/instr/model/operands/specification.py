@@ -230,6 +230,11 @@ def value_of(operand: Operand) -> int | float | None:
         return None
 
 
+def _signed(value: int | float) -> int | float:
+    """An integer as ptxas 13.5 compares it with limits: of 64 bits, with a sign."""
+    return (value + 2**63) % 2**64 - 2**63 if isinstance(value, int) else value
+
+
 def _has_constants(wanted: Type) -> bool:
     return wanted.kind != "packed" and wanted.name != "f16"
 
@@ -281,7 +286,7 @@ class SourceSpec(Specification):
     in the state space of this name, or that the modifier of this name carries. `advice`: ptxas does not check the
     upper limit. `constant_since` is the PTX version with which ptxas began to take a constant; earlier releases refuse
     it. `packed` allows a vector register of a .b type's width, if the operand of this name is none. Without `sums` no
-    sum of a symbol and a constant may stand where a constant may.
+    sum of a symbol and a constant may stand where a constant may. Of a `word` ptxas keeps the low 32 bits.
     """
 
     type: TypeRef
@@ -296,6 +301,7 @@ class SourceSpec(Specification):
     advice: bool = False
     constant_since: str | None = None
     packed: str | None = None
+    word: bool = False
 
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Name):
@@ -350,11 +356,18 @@ class SourceSpec(Specification):
         value = value_of(operand)
         if value is None:
             return None
+        value = _signed(value)
+        whole = value
+        if self.word and isinstance(value, int):
+            value %= 2**32
         below = self.low is not None and value < self.low
         high = self._highest(form)
         above = high is not None and value > high
         if not below and not above and (self.multiple == 1 or value % self.multiple == 0):
-            return None
+            if value == whole:
+                return None
+            message = f"of {self.name} 32 bits count, so {operand} is {value}"
+            return Problem("immediate-range", message, "warning")
         message = f"{self.name} must be {self._range(form)}, not {operand}"
         return Problem("immediate-range", message, "warning" if self.advice and above else "error")
 
@@ -429,6 +442,7 @@ class ImmediateSpec(Specification):
     def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         assert isinstance(operand, Immediate | Expression)
         value = value_of(operand)
+        value = value if value is None else _signed(value)
         if not isinstance(value, int) or not self.low <= value <= self.high or (value - self.low) % self.multiple:
             step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
             message = f"{self.name} must be {self.low} to {self.high}{step}, not {operand}"
