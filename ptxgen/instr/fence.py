@@ -86,7 +86,7 @@ class fence_proxy_alias_ordered(
 class fence_proxy_fabric(
     Instruction, opcode="fence.proxy", section=_SECTION, ptx="9.3", targets="sm_100+", synchronizes=True
 ):
-    """Order accesses through the fabric or generic proxy, named first, before those through the fabric or generic proxy.
+    """Order accesses through the proxy named first, fabric or generic, before those through the second.
 
     In system scope (measured, ptxas 13.5).
     """

@@ -77,6 +77,8 @@ UNKNOWN = [
     ("add.u33 %a, %b, 1;", "unknown-modifier", "add has no modifier .u33; it has "
      ".u16 .u32 .u64 .s16 .s32 .s64 .u16x2 .s16x2 .u8x4 .s8x4"),
     ("and.zzz %a, %b, 1;", "unknown-modifier", "and has no modifier .zzz; it has .b16 .b32 .b64"),
+    ("fence.proxy.async::generic.acq_rel.sys;", "unknown-modifier",
+     "this form of fence.proxy has no modifier .async::generic; it has .async .global .shared::cta .shared::cluster"),
     ("exit.now;", "unknown-modifier", "exit has no modifier .now; it has none"),
     ("and.b32.b32 %a, %b, 1;", "repeated-modifier", "and: .b32 is repeated; write it once"),
     ("mul.lo.u32.s16 %a, %b, 1;", "unknown-modifier", "mul: .s16 is one too many for `mul.half.type d, a, b`"),

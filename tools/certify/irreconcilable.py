@@ -557,4 +557,10 @@ STRICTER = (
         line=r"\.m16n16k16\.",
         objection=r"takes no integer constant",
     ),
+    Irreconcilable(
+        "A type once more after .satfinite",
+        form=r"mma\.(sp_)?i[48]",
+        line=r"\.satfinite\.[su][48]\b",
+        objection="is repeated; write it once",
+    ),
 )

@@ -297,7 +297,10 @@ def _fit(tokens: Sequence[str]) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]
             bound.append(_Bound(form, modifiers))
     if bound:
         return tuple(bound), ()
-    return (), tuple(each if isinstance(each, _Failed) else _Failed(each[0], *_explain(*each)) for each in failed)
+    # Who writes fence.proxy.x means no other fence.
+    longest = max((len(opcode) for opcode, _ in forms), default=0)
+    told = [each if isinstance(each, _Failed) else _Failed(each[0], *_explain(*each)) for each in failed]
+    return (), tuple(each for each in told if len(each.form.form.opcode.split(".")) == longest)
 
 
 def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[int, int] | None:
