@@ -536,4 +536,107 @@ WAIT:
     @!%done bra WAIT;
 """,
     ),
+    Bug(
+        name="mask-slot-released-once-per-warp",
+        source="NVIDIA/cudnn-frontend#993",
+        what="one lane releases the slot of the mask for its warp, whose lanes have read words of their own",
+        code="shared-race",
+        target="sm_100a",
+        also=("missing-proxy-fence",),
+        ptx="""
+    .shared .align 16 .b8 slot[128];
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+-    @%thread0 mbarrier.init.shared.b64 [empty], 3;
++    @%thread0 mbarrier.init.shared.b64 [empty], 96;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    mov.u32 %r0, slot;
+    mad.lo.u32 %r0, %lane, 4, %r0;
+    mov.u32 %r9, 0;
+    mov.u32 %r3, 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra READ;
+    @!%thread0 bra END;
+FILL:
+    mad.wide.u32 %rd0, %r3, 128, %data;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 128;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [slot], [%rd0], 128, [full]; // <--
+    and.b32 %r4, %r3, 1;
+GIVEN:
+    mbarrier.try_wait.parity.shared.b64 %done, [empty], %r4;
+    @!%done bra GIVEN;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p1, %r3, 3;
+    @%p1 bra FILL;
+    bra END;
+READ:
+    and.b32 %r4, %r3, 1;
+    mbarrier.try_wait.parity.shared.b64 %done, [full], %r4;
+    @!%done bra READ;
+    ld.shared.u32 %r5, [%r0]; // <--
+    add.u32 %r9, %r9, %r5;
++    fence.proxy.async.shared::cta;
+-    @%lane0 mbarrier.arrive.shared.b64 _, [empty];
++    mbarrier.arrive.shared.b64 _, [empty];
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p1, %r3, 3;
+    @%p1 bra READ;
+    mad.wide.u32 %rd0, %thread, 4, %data;
+    st.global.u32 [%rd0+4096], %r9;
+END:
+""",
+    ),
+    Bug(
+        name="parity-that-never-flips",
+        source=REBUILT,
+        what="the consumer of a ring of one stage waits for parity 0 in each turn, and reads what has not come",
+        code="mbarrier-split",
+        also=("mbarrier-parity", "mbarrier-overflow"),
+        target="sm_100a",
+        ptx="""
+    .shared .align 16 .b8 slot[128];
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 mbarrier.init.shared.b64 [empty], 96;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    mov.u32 %r0, slot;
+    mad.lo.u32 %r0, %lane, 4, %r0;
+    mov.u32 %r9, 0;
+    mov.u32 %r3, 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra READ;
+    @!%thread0 bra END;
+FILL:
+    mad.wide.u32 %rd0, %r3, 128, %data;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 128;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [slot], [%rd0], 128, [full];
+    and.b32 %r4, %r3, 1;
+GIVEN:
+    mbarrier.try_wait.parity.shared.b64 %done, [empty], %r4;
+    @!%done bra GIVEN;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p1, %r3, 3;
+    @%p1 bra FILL;
+    bra END;
+READ:
+-    mov.u32 %r4, 0;
++    and.b32 %r4, %r3, 1;
+    mbarrier.try_wait.parity.shared.b64 %done, [full], %r4; // <--
+    @!%done bra READ;
+    ld.shared.u32 %r5, [%r0]; // <--
+    add.u32 %r9, %r9, %r5;
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared.b64 _, [empty]; // <--
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p1, %r3, 3;
+    @%p1 bra READ;
+    mad.wide.u32 %rd0, %thread, 4, %data;
+    st.global.u32 [%rd0+4096], %r9;
+END:
+""",
+    ),
 ]

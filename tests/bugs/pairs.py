@@ -393,4 +393,31 @@ READY:
 """
         + PAIR_END,
     ),
+    Bug(
+        name="commit-mask-of-the-leader-alone",
+        source=REBUILT,
+        what="the leader's commit multicasts to itself alone: the peer waits for its half without end",
+        code="deadlock",
+        target="sm_100a",
+        grid=2,
+        cluster=2,
+        ptx="""
+    .shared .align 8 .b64 done;
+    .reg .b16 %mask;
+    @%thread0 mbarrier.init.shared.b64 [done], 1;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    setp.eq.u32 %p0, %rank, 0;
+    and.pred %p1, %p0, %thread0;
+-    mov.b16 %mask, 1;
++    mov.b16 %mask, 3;
+    @%p1 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %mask;
+WAITING:
+    mbarrier.try_wait.parity.shared.b64 %done, [done], 0; // <--
+    @!%done bra WAITING;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+""",
+    ),
 ]

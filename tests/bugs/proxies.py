@@ -257,4 +257,39 @@ END:
     ld.global.u32 %r2, [%data]; // <--
 """,
     ),
+    Bug(
+        name="epilogue-begins-with-stage-0-in-each-tile",
+        source="NVIDIA/cutlass#3636",
+        what="the epilogue counts no tiles: each begins with stage 0 of a ring of three, whose store may be in flight",
+        code="shared-race",
+        target="sm_100a",
+        ptx="""
+    .shared .align 16 .b8 ring[1536];
+    mov.u32 %r0, ring;
+    mov.u32 %r1, 0;
+    mov.u32 %r2, 0;
+STEP:
+    mad.lo.u32 %r3, %r2, 512, %r0;
+    mad.lo.u32 %r4, %thread, 4, %r3;
+    add.u32 %r5, %thread, %r1;
+    st.shared.u32 [%r4], %r5; // <--
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    mad.wide.u32 %rd0, %r1, 512, %data;
+    @%thread0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r3], 512; // <--
+    @%thread0 cp.async.bulk.commit_group;
+    @%thread0 cp.async.bulk.wait_group.read 2;
+    bar.sync 0;
+    add.u32 %r1, %r1, 1;
+    add.u32 %r2, %r2, 1;
+    setp.eq.u32 %p0, %r2, 3;
+    @%p0 mov.u32 %r2, 0;
+-    and.b32 %r6, %r1, 3;
+-    setp.eq.u32 %p0, %r6, 0;
+-    @%p0 mov.u32 %r2, 0;
+    setp.lt.u32 %p0, %r1, 12;
+    @%p0 bra STEP;
+    @%thread0 cp.async.bulk.wait_group 0;
+""",
+    ),
 ]

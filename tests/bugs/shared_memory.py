@@ -552,4 +552,28 @@ L:
     @%p1 ld.shared.u32 %r1, [count]; // <--
 """,
     ),
+    Bug(
+        name="tile-zeroed-by-st-bulk-while-it-is-read",
+        source="tile-ai/tilelang#2699",
+        what="st.bulk zeroes a tile: the compiler does not take it for a store, and puts no __syncthreads before it",
+        code="shared-race",
+        target="sm_100a",
+        ptx="""
+    .shared .align 16 .b8 tile[512];
+    mov.u32 %r0, tile;
+    mad.lo.u32 %r1, %thread, 4, %r0;
+    st.shared.u32 [%r1], %thread;
+    bar.sync 0;
+    xor.b32 %r2, %thread, 127;
+    mad.lo.u32 %r2, %r2, 4, %r0;
+    ld.shared.u32 %r3, [%r2]; // <--
++    bar.sync 0;
+    @%thread0 st.bulk.weak.shared::cta [tile], 512, 0; // <--
+    bar.sync 0;
+    ld.shared.u32 %r4, [%r1];
+    add.u32 %r3, %r3, %r4;
+    mad.wide.u32 %rd0, %thread, 4, %data;
+    st.global.u32 [%rd0], %r3;
+""",
+    ),
 ]

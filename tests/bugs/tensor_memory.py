@@ -634,4 +634,33 @@ FREED:
         + WAIT
         + END,
     ),
+    Bug(
+        name="dq-over-scores-that-are-still-read",
+        source="facebookexperimental/triton#2024",
+        what="dQ takes the place of the scores, and its MMA does not wait until all warps have loaded them",
+        code="tensor-race",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + f"""
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x8.b32 {{%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}}, [%row]; // <--
+    tcgen05.wait::ld.sync.aligned;
++    tcgen05.fence::before_thread_sync;
+    mad.wide.u32 %rd0, %thread, 4, %data;
+    st.global.u32 [%rd0], %r10;
++    bar.sync 0;
++    tcgen05.fence::after_thread_sync;
+    @%thread0 {MMA} // <--
+    @%thread0 {COMMIT.replace("done", "empty")}
+SECOND:
+    mbarrier.try_wait.parity.shared.b64 %done, [empty], 0;
+    @!%done bra SECOND;
+"""
+        + END,
+    ),
 ]

@@ -23,6 +23,7 @@ from ptxgen.syntax import Immediate, Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
+    from ptxgen.emulator.state.machine import Machine
 
 #: Opcodes of what a loop may poll.
 _POLLS = re.compile(r"^ld\..*(volatile|relaxed|acquire|mmio)|^atom|^mbarrier\..*wait")
@@ -407,6 +408,16 @@ def _need(scheduler: Scheduler, key: object, warp: int) -> _Need:
             if barrier is None:
                 return _Need(f"the mbarrier at {key[2]:#x} is gone", mbarrier=key[2])
             partial = barrier.pending < barrier.expected or barrier.tx != 0
+            left_out = _left_out(machine, key[1], barrier)
+            if left_out is not None:
+                line = left_out.line
+                commit = f"{left_out.opcode.partition('.cta_group')[0]} (line {line}) arrives on it in another CTA"
+                return _Need(
+                    f"{_state(barrier)}; {commit}, whose multicast mask leaves this one out",
+                    f"set the bit of this CTA's rank in the multicast mask of line {line}",
+                    mbarrier=key[2],
+                    partial=partial,
+                )
             return _Need(_state(barrier), _fix(barrier, warp), mbarrier=key[2], partial=partial)
         case "tmem":
             return _Need(f"no warp frees {machine.tensor.describe(key[1])}")
@@ -424,6 +435,21 @@ def _source(scheduler: Scheduler, key: object, warp: int) -> _Source:
             return "registers", int(scheduler.machine.cta_slot[warp]), 0
         case _:
             return "memory", 0, 0
+
+
+def _left_out(machine: Machine, slot: int, barrier: MBarrier) -> Instruction | None:
+    """The multicast commit that has arrived on the object at this offset in another CTA of the cluster, not here."""
+    if not barrier.pending:
+        return None
+    size = machine.clusters.size
+    for other in range(slot // size * size, slot // size * size + size):
+        peer = machine.mbarriers[other].get(barrier.address) if other != slot else None
+        last = peer.last_arrival if peer is not None else None
+        if peer is None or not isinstance(last, Instruction) or ".multicast" not in last.opcode:
+            continue
+        if (peer.phase, -peer.pending) > (barrier.phase, -barrier.pending):
+            return last
+    return None
 
 
 def _fix(barrier: MBarrier, warp: int) -> str:
@@ -568,8 +594,15 @@ def _blame_parity(scheduler: Scheduler, barrier: MBarrier, warp: int, statement:
     meant = last.phase + 1 if last is not None else 0
     if barrier.phase <= meant:
         return
+    why = (
+        "the parity is inverted, waits for other phases are missing, or phases complete too early since the init count "
+        f"({barrier.expected}) is too small"
+    )
     if last is not None:
         before = f"the last wait of the warp was for phase {last.phase} (line {last.statement.line})"
+        if (barrier.phase - last.phase) % 2 == 0:
+            before += f", with parity {last.phase & 1} too"
+            why = f"the parity was not flipped, or a wait for phase {meant} is missing"
     elif barrier.phase == 1 and not account.arrivals and not account.expected:
         before = "this is the first wait of the warp"
     else:
@@ -581,8 +614,7 @@ def _blame_parity(scheduler: Scheduler, barrier: MBarrier, warp: int, statement:
         statement,
         summary=f"{waiter} waits on {barrier.name} with parity {barrier.phase & 1}, so for phase "
         f"{barrier.phase}, which never completes",
-        rule=f"Phase {meant} (parity {meant & 1}) is complete, and {before}: the parity is inverted, waits for other "
-        f"phases are missing, or phases complete too early since the init count ({barrier.expected}) is too small",
+        rule=f"Phase {meant} (parity {meant & 1}) is complete, and {before}: {why}",
         accesses=(waiter,),
         ends=True,
         cause=_cause(barrier.address, statement),

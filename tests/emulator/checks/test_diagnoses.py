@@ -359,6 +359,16 @@ SAID: dict[str, tuple[tuple[str, ...], str, str]] = {
         "The two warps have not synchronized",
         "bar.sync between line {0} and line {1}, and another after line {1}, before line {0} is executed again",
     ),
+    "commit-mask-of-the-leader-alone": (
+        ("tcgen05.commit",),
+        "tcgen05.commit (line {0}) arrives on it in another CTA, whose multicast mask leaves this one out",
+        "set the bit of this CTA's rank in the multicast mask of line {0}",
+    ),
+    "parity-that-never-flips": (
+        ("%done, [full]",),
+        "(line {0}) was for phase 0 (parity 0), as the wait before, so its parity may not have been flipped",
+        "flip the parity after each wait",
+    ),
     "counter-reset-under-its-pollers": (("st.release",), "last store to it, of line {0}, has left 0", ""),
 }
 
@@ -379,3 +389,28 @@ def test_one_missing_wait_of_a_refill_is_one_finding() -> None:
     bug = next(each for each in BUGS if each.name == "response-overwritten-while-it-is-read")
     (found,) = bug.run("eager", right=False).findings
     assert {each.code for each in found.consequences} == {"mbarrier-round-behind"}
+
+
+def test_a_wait_for_the_parity_of_the_last_one_is_named() -> None:
+    """A phase that nobody completes is waited for with the parity of the warp's last wait: the init count is right."""
+    report, _ = launch(
+        """
+    .shared .align 8 .b64 full;
+    .reg .pred %q; .reg .b32 %t;
+    mov.u32 %t, %tid.x;
+    setp.ne.u32 %q, %t, 0;
+    @!%q mbarrier.init.shared.b64 [full], 1;
+    bar.sync 0;
+    @!%q mbarrier.arrive.shared.b64 _, [full];
+    one: mbarrier.try_wait.parity.shared.b64 %q, [full], 0;
+    @!%q bra one;
+    bar.sync 0;
+    setp.ne.u32 %q, %t, 0;
+    @!%q mbarrier.arrive.shared.b64 _, [full];
+    bar.sync 0;
+    two: mbarrier.try_wait.parity.shared.b64 %q, [full], 0;
+    @!%q bra two;
+""",
+        block=64,
+    )
+    assert "with parity 0 too: the parity was not flipped, or a wait for phase 1 is missing" in text(report)

@@ -286,13 +286,15 @@ class Phases(Observer):
         place = {"slot": slot, "space": "shared", "address": mbarrier.address}
         arrival = self._findings.access("arriver", statement, warp, phase=mbarrier.phase, **place)
         first = self._findings.access("arriver", earlier, other, phase=mbarrier.phase - 1, **place)
+        repeated = self._waits.repeated(warp)
         self._findings.report(
             mbarriers.MBARRIER_SPLIT,
             statement,
             summary=f"{arrival} arrives on {mbarrier.name} in phase {mbarrier.phase}, but nothing orders it after "
             f"phase {mbarrier.phase - 1}, in which {first} arrives",
             rule=f"A phase expects {mbarrier.expected} arrival{'s' if mbarrier.expected > 1 else ''}: the count is too "
-            "small, or the thread arrives again before it has waited",
+            f"small, or the thread arrives again before it has waited{repeated}",
+            fix="flip the parity after each wait" if repeated else None,
             accesses=(arrival, first),
             cause=causes.of_miscounted(mbarrier.address),
             after=frozenset([causes.refilled(mbarrier.address), causes.early(warp), causes.early(other)]),

@@ -130,6 +130,14 @@ class StaleWaits:
             "phase before the first"
         )
 
+    def repeated(self, warp: int) -> str:
+        """The end of a sentence: that the warp's last wait was for the phase of the one before, if so."""
+        barrier = self._last.get(warp)
+        last = barrier.waits.get(warp) if barrier is not None else None
+        if barrier is None or last is None or not self._again(barrier, warp):
+            return ""
+        return f": {_passed(barrier, last)}, as the wait before, so its parity may not have been flipped"
+
     def _again(self, barrier: MBarrier, warp: int) -> bool:
         """Whether the last wait of a warp on an mbarrier was for the same phase as the one before."""
         return self._order.of(barrier).waits[warp].again

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.harness import codes
 from tests.support import tensor_kernel
+from tests.support.harness import codes
 from tests.support.tensor_kernel import A, B, instruction_descriptor, run
 
 F32, F16 = (instruction_descriptor(128, 32, "f16", "f16", d) for d in ("f32", "f16"))
@@ -53,9 +53,10 @@ def mma(
 ) -> str:
     """D of 32 columns; A is in tensor memory if it has a column."""
     left = f"{A.descriptor:#x}" if a is None else "[%y]"
+    ws, more = (".ws", "") if more == ".ws" else ("", more)
     return (
         f"add.u32 %x, %d, {d + (lane << 16)}; add.u32 %y, %d, {(a or 0) + (lane << 16)};\n"
-        f"@%leader tcgen05.mma{'.ws' if more == '.ws' else ''}.cta_group::1.kind::{kind}{more if more != '.ws' else ''} "
+        f"@%leader tcgen05.mma{ws}.cta_group::1.kind::{kind}{more} "
         f"[%x], {left}, {B.descriptor:#x}, {idesc:#x}{off}, {accumulate};\n"
     )
 
@@ -127,7 +128,8 @@ CASES = {
     "lanes-left-out": store(0, 32) + mma(128, 0, 0, idesc=HALF_ROWS) + "mov.b32 %w, 0xffff;\n"
     + mma(0, 1, off=", {%w, %w, %w, %w}") + commit(),
     # Halves of 16 lanes, 64 columns apart, that are stored unpacked: the columns between them keep A.
-    "split-store": store(32, 32) + store(0, 16, "16x32bx2", more=".unpack::16b", split=", 64") + steps(128, 32) + commit(),
+    "split-store": store(32, 32) + store(0, 16, "16x32bx2", more=".unpack::16b", split=", 64") + steps(128, 32)
+    + commit(),
 }  # fmt: skip
 
 
