@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from ptxgen.device import Kernel, LaunchError, LaunchReport, Status
@@ -42,6 +43,7 @@ class ProgramDevice(Emulator):
             advice=options.advice,
             accept=options.accept,
             heartbeat=self._beat,
+            jobs=max(options.jobs if options.jobs is not None else os.cpu_count() or 1, 1),
         )
         self.memory = memory
         self.told_multiprocessors = options.multiprocessors

@@ -78,6 +78,11 @@ class SharedMemory(GlobalMemory):
         self._free: list[tuple[int, int]] = []
         self._show(_STEP)
 
+    def keep_apart(self) -> None:
+        self._map = mmap.mmap(self.descriptor, self.limit, mmap.MAP_PRIVATE)
+        self._all = np.frombuffer(self._map, np.uint8)
+        self.data = self._all[: len(self.data)]
+
     def close(self) -> None:
         """Give the memory back."""
         os.close(self.descriptor)

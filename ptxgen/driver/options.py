@@ -24,12 +24,14 @@ class Options:
 
     `timeout` limits the whole run, in seconds. `kernels` limits the checks to kernels whose name it matches. `launches`
     are the numbers of launches that are checked, counted from 1 for each kernel: (first, last), None for no end.
+    `jobs` are processes that share large launches, None for one per core.
     """
 
     target: str = "sm_100a"
     schedule: Literal["eager", "late", "random"] = "eager"
     seed: int = 0
     multiprocessors: int = MULTIPROCESSORS
+    jobs: int | None = None
     memory: int = MEMORY
     timeout: float | None = None
     json: Path | None = None

@@ -19,7 +19,6 @@ from ptxgen.device import AcceptError, KernelArgumentError, LaunchError, LaunchR
 from ptxgen.driver import images, protocol
 from ptxgen.driver.device import ProgramDevice, status_of
 from ptxgen.driver.device_runtime import with_device_runtime
-from ptxgen.driver.footprint import PART_BYTES, Footprint
 from ptxgen.driver.host_races import host_race
 from ptxgen.driver.memory import SharedMemory
 from ptxgen.driver.modules import Function, Loaded
@@ -33,6 +32,7 @@ from ptxgen.driver.waiting import Waiting
 from ptxgen.emulator.load.accepts import ignore_accepts, inline_accepts
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.observers.footprint import PART_BYTES, Footprint
 from ptxgen.emulator.schedule.watchdog import Progress
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 
 from ptxgen.driver import protocol
 from ptxgen.driver.device import ProgramDevice
-from ptxgen.driver.footprint import Footprint
 from ptxgen.driver.memory import SharedMemory
 from ptxgen.driver.protocol import Status
+from ptxgen.emulator.observers.footprint import Footprint
 
 #: Seconds between two looks at memory, and those after which a person is told what is waited for.
 _LOOK, _LONG = 0.002, 10.0

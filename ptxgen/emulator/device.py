@@ -56,6 +56,8 @@ from ptxgen.emulator.memory.local_memory import LIMIT as LOCAL_LIMIT
 from ptxgen.emulator.native.freed_memory import keep_freed_memory
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.observers import Breakpoint
+from ptxgen.emulator.observers.footprint import Footprint
+from ptxgen.emulator.schedule import processes
 from ptxgen.emulator.schedule.grids import Grids
 from ptxgen.emulator.schedule.scheduler import Scheduler
 from ptxgen.emulator.schedule.watchdog import Progress, Watchdog
@@ -171,6 +173,7 @@ def _option_problems(
     multiprocessors: object,
     max_steps: object,
     memory_bytes: object,
+    jobs: object,
 ) -> Iterator[str]:
     """What is wrong with the options of an emulator."""
     if schedule not in ("eager", "late", "random"):
@@ -183,7 +186,7 @@ def _option_problems(
         yield f"advice must be a number above 0, or None, not {advice!r}"
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         yield f"timeout must be a number of seconds above 0, or None, not {timeout!r}"
-    numbers = {"multiprocessors": multiprocessors, "max_steps": max_steps, "memory_bytes": memory_bytes}
+    numbers = {"multiprocessors": multiprocessors, "max_steps": max_steps, "memory_bytes": memory_bytes, "jobs": jobs}
     for name, value in numbers.items():
         if not (value is None and name == "multiprocessors") and not (
             isinstance(value, int | np.integer) and value > 0
@@ -229,6 +232,11 @@ class Emulator:
     - `max_steps` (10,000,000, in blocks of instructions): `step-limit`, `1_000_000`.
     - `timeout` (None, in seconds, reruns left out): `time-limit`, `60.0`.
 
+    How fast:
+
+    - `jobs` (1): processes that share a launch whose CTAs access nothing that another one writes, under `eager` and
+      `late`, `os.cpu_count()`. Results and findings are the same.
+
     What watches:
 
     - `observers` (none): see every event, `[LineCounts()]` of `ptxgen.emulator.observers`.
@@ -255,9 +263,10 @@ class Emulator:
         memory_bytes: int = limits.EMULATED_MEMORY,
         accept: str | Path | Sequence[Accept] = (),
         observers: Sequence[Observer] = (),
+        jobs: int = 1,
     ) -> None:
         for problem in _option_problems(
-            schedule, seed, checks, advice, timeout, multiprocessors, max_steps, memory_bytes
+            schedule, seed, checks, advice, timeout, multiprocessors, max_steps, memory_bytes, jobs
         ):
             raise ValueError(f"Emulator: {problem}")
         #: Whether kernels of all targets are welcome.
@@ -271,6 +280,7 @@ class Emulator:
         self.schedule: Schedule = schedule
         self.seed, self.checks, self.advice, self.progress = seed, checks, advice, progress
         self.max_steps, self.timeout, self.heartbeat = max_steps, timeout, heartbeat
+        self.jobs = int(jobs)
         #: What observes launches besides the checks (`ptxgen.emulator.observer`), reruns left out.
         self.observers = tuple(observers)
         self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
@@ -361,6 +371,9 @@ class Emulator:
             self._load(each.kernel)  # before the snapshot, since that allocates its variables
             if each.cooperative and self._workspace is None:
                 self._workspace = self.array(np.zeros(_WORKSPACE_BYTES, np.uint8))
+        if len(launches) == 1 and (divided := self._run_divided(launches[0], shapes[0], began)) is not None:
+            self._count(divided)
+            return [divided]
         before = None
         if self.checks and len(launches) == 1:
             before, self._snapshot = snapshot(self.memory, self._snapshot), None
@@ -389,6 +402,59 @@ class Emulator:
             for scheduler in grids.begun:
                 scheduler.close()
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
+
+    def _run_divided(self, launch: Launch, shape: LaunchShape, began: float) -> LaunchReport | None:
+        """Run a launch in several processes; None, and nothing has happened, where that may matter, or does not pay."""
+        if self.jobs < 2 or self.schedule == "random" or shape.cooperative or self.observers:
+            return None
+        program, ctas = self._program(launch.kernel, explored=False), prod(shape.grid)
+        waves = -(-ctas // self._slots(shape, program.variables.shared_end))
+        if not processes.pays(program, waves) or not processes.divisible(program):
+            return None
+        parameters, clusters = self._pack(launch), ctas // prod(shape.cluster or (1,))
+
+        def run(chosen: range, reporter: processes.Reporter) -> processes.Part | None:
+            self.memory.keep_apart()
+            self.progress, self.heartbeat, self.outside = reporter.finished, reporter.beat, None
+            footprint = Footprint(self.memory.extent)
+            scheduler = self._begin(launch, shape, parameters, watching_too=(footprint,), sample=chosen)
+            status = scheduler.run()
+            findings = scheduler.machine.findings
+            if status == "incomplete":
+                raise processes.NoAnswer
+            if status != "ok" or findings.may_be_harmless or findings.suspects.sources or scheduler.machine.printed:
+                return None
+            findings.settle({}, failed=False)
+            report = self._report(launch, scheduler, status, 0.0)
+            if report.findings or report.stale_values:
+                return None
+            return processes.Part.of(report, scheduler.warps.steps, footprint, self.memory)
+
+        def looks(done: int, steps: int) -> None:
+            if self.progress is not None:
+                self.progress(done, ctas)
+            if self.heartbeat is not None:
+                self.heartbeat(Progress(done, ctas, steps, time.perf_counter() - began))
+
+        answers = processes.run_parts(run, clusters, min(self.jobs, waves), looks)
+        parts = [each for each in answers if each is not None]
+        if not answers or sum(part.steps for part in parts) > self.max_steps:
+            return None
+        if len(parts) < len(answers) or not processes.independent(parts):
+            processes.keep_whole(program)
+            return None
+        processes.put_together(parts, self.memory)
+        used = [each for part in parts for each in part.used_accepts]
+        return LaunchReport(
+            "ok",
+            instructions=sum(part.instructions for part in parts),
+            seconds=time.perf_counter() - began,
+            kernel=launch.kernel.name,
+            device=self.name,
+            unused_accepts=[each for each in parts[0].unused_accepts if each not in used],
+            used_accepts=list(dict.fromkeys(used)),
+            gaps=parts[0].gaps,
+        )
 
     def _count(self, report: LaunchReport) -> None:
         """Note what a launch reports, and in its report what an earlier launch has reported already."""
@@ -479,9 +545,11 @@ class Emulator:
         explored: bool = False,
         held: Point | None = None,
         watching_too: Sequence[Observer] = (),
+        sample: Sequence[int] | None = None,
     ) -> Scheduler:
         """A kernel on a machine of its own, of which nothing has run yet, or for a rerun on a copy of global memory.
 
+        `sample`: the numbers of the clusters that run; None for all, or what `_sample` says.
         Raises LaunchError.
         """
         kernel = launch.kernel
@@ -540,7 +608,7 @@ class Emulator:
             return Scheduler(machine, program, None, Watchdog(self.max_steps), watching, held, explored=explored)
         watchdog = Watchdog(self.max_steps, self.timeout, self.heartbeat)
         progress = None if explored else self.progress
-        sample = self._sample(machine.clusters.count)
+        sample = self._sample(machine.clusters.count) if sample is None else sample
         scheduler = Scheduler(machine, program, progress, watchdog, watching, held, explored=explored, sample=sample)
         scheduler.outside = self.outside
         return scheduler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -27,8 +28,11 @@ def open_device(
     accept: Sequence[Accept] = (),
     timeout: float | None = None,
     explore: float | None = None,
+    jobs: int | None = 1,
 ) -> Device:
     """The emulator, one that explores for `explore` seconds if they are given, or the GPU.
+
+    `jobs`: processes of the emulator, at least 1; None for one per core.
 
     Raises GpuNotFoundError, and InputError for a GPU that cannot run the target.
     """
@@ -56,6 +60,7 @@ def open_device(
             heartbeat=steps.rate if steps is not None else None,
             timeout=timeout,
             accept=accept,
+            jobs=max(jobs if jobs is not None else os.cpu_count() or 1, 1),
         )
     from ptxgen.gpu import Gpu
 

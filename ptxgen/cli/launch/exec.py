@@ -41,6 +41,15 @@ def execute(
     schedule: Annotated[str, typer.Option("--schedule", metavar="S", help="eager, late or random.")] = "eager",
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the schedule random.")] = 0,
     sms: Annotated[int, typer.Option("--sms", metavar="N", help="Multiprocessors that the program sees.")] = 8,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            help="Processes that share a large launch; default: one per core.",
+            show_default=False,
+        ),
+    ] = None,
     memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Device memory, such as 8G or 512M.")] = "8G",
     formats: Formats = [],  # noqa: B006  (typer's way to say many)
     json: Annotated[
@@ -113,6 +122,8 @@ def execute(
         raise InputError(f"--target: {problem}")
     if sms < 1:
         raise InputError(f"--sms must be 1 or more, not {sms}")
+    if jobs is not None and jobs < 0:
+        raise InputError(f"--jobs must be 0 or more, not {jobs}")
     if timeout is not None and timeout <= 0:
         raise InputError(f"--timeout must be a number of seconds above 0, not {timeout:g}")
     options = Options(
@@ -120,6 +131,7 @@ def execute(
         schedule=choose("--schedule", schedule, ("eager", "late", "random")),
         seed=seed,
         multiprocessors=sms,
+        jobs=jobs,
         memory=_size(memory),
         timeout=timeout,
         json=json,

@@ -159,7 +159,7 @@ def _launched(
         progress.begin("starting the device")
         made = devices.open_device(
             options.device, wanted.kernel, job.plan.target, options.schedule, options.seed, progress, options.advice,
-            options.accept, options.timeout, options.explore,
+            options.accept, options.timeout, options.explore, options.jobs,
         )  # fmt: skip
         progress.begin(f"running on {made.name}")
         inspection.observe(made, job.plan.roles.names)

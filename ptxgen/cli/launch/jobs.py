@@ -177,7 +177,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     else:
         made = devices.open_device(
             options.device, given.path, given.target, schedule, options.seed, advice=options.advice,
-            accept=options.accept, timeout=options.timeout, explore=options.explore,
+            accept=options.accept, timeout=options.timeout, explore=options.explore, jobs=options.jobs,
         )  # fmt: skip
         inspection.observe(made, given.roles)
         result = given.run(made)

@@ -114,6 +114,9 @@ class GlobalMemory:
         """Bytes of which checks keep tables: all arrays, in whole pages."""
         return -(-self._end // _PAGE) * _PAGE
 
+    def keep_apart(self) -> None:
+        """What this process, which has just been forked, writes from now on is not seen by others."""
+
     def written(self) -> NDArray[np.uint8]:
         """All bytes up to there, as a view."""
         return self.data[: self._end]

@@ -1,4 +1,7 @@
-"""What a launch accesses of global memory, byte by byte: the host's happens-before compares operations of streams."""
+"""What a launch accesses of global memory, byte by byte.
+
+The host's happens-before compares operations of streams by it (`ptxgen.driver`), and processes that share a launch.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Observer
+from ptxgen.syntax import Statement
 
 #: How bytes are accessed, as flags (native/order.c has the same): weakly, strongly, and so with the system's scope.
 READ, WRITE, STRONG_READ, STRONG_WRITE, SYSTEM_READ, SYSTEM_WRITE = 1, 2, 4, 8, 16, 32
@@ -52,8 +56,12 @@ class Footprint(Observer):
     def copies_issued(
         self, works: Sequence[AsyncWork], access: MemoryAccess, sources: NDArray[np.int64], read: NDArray[np.int64]
     ) -> None:
-        whole = access.active & (read == access.size)
-        self._mark(sources[whole], access.size, READ)
+        for size in np.unique(read[access.active]).tolist():
+            some = sources[access.active & (read == size)]
+            if size == access.size:
+                self._mark(some, size, READ)
+            else:
+                self._mark((some[:, None] + np.arange(size)).ravel(), 1, READ)
 
     def work_reads_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
         self._mark(granules * GRANULE, GRANULE, READ)
@@ -82,6 +90,21 @@ class Footprint(Observer):
         words = self._how.view(f"u{unit}")
         for part in range(0, size, unit):
             words[(inside + part) // unit] |= np.array(how * _REPEATED[unit], words.dtype)
+
+    def tensormap_used(
+        self, warp: int, address: int, data: bytes, statement: Statement, *, prefetches: bool = False
+    ) -> None:
+        self._mark(address - HEAP_BASE + np.arange(0, len(data), PART_BYTES), PART_BYTES, READ)
+
+    @property
+    def accessed(self) -> NDArray[np.bool_]:
+        """By byte of the heap, whether it was."""
+        return self._how != 0
+
+    @property
+    def written(self) -> NDArray[np.bool_]:
+        """By byte of the heap, whether it was."""
+        return self._how & (WRITE | STRONG_WRITE | SYSTEM_WRITE) != 0
 
     def polled(self) -> NDArray[np.int64]:
         """Offsets of the bytes that strong loads have read, of all bytes that were read if there are none."""
