@@ -464,3 +464,9 @@ def test_what_was_legal_elsewhere_is_still_checked_here() -> None:
     ]:
         found = {each.code for each in check(text.format(version, target, directive, line)) if each.severity == "error"}
         assert found == ({code} if code else set()), (version, target, line)
+
+
+def test_a_later_version_is_no_error_but_said() -> None:
+    (found,) = check(".version 12.0\n.target sm_90a\n.entry k() { ret; }\n")
+    assert (found.severity, found.code, found.line) == ("warning", "ptx-version", 1)
+    assert "ptxas 13.5 refuses it" in found.message

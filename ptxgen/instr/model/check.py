@@ -28,6 +28,7 @@ from ptxgen.instr.module.advisories import instruction_advice, module_advice
 from ptxgen.instr.module.context import Context
 from ptxgen.instr.module.cta_groups import group_of, group_problems
 from ptxgen.instr.module.debugging import Debugging
+from ptxgen.instr.module.dwarf import dwarf_problem
 from ptxgen.instr.module.functions import directive_problems, pragma_problems
 from ptxgen.instr.module.header import context_of, retargeted
 from ptxgen.instr.module.limits import Limits, local_problems, promise_problems
@@ -147,6 +148,8 @@ class _Checker:
                     yield from self._declaration(statement, scope)
         yield from _located(self.linker.undefined())
         yield from _located(self.debugging.unresolved(self.module))
+        if "debug" in self.module.targets and (found := dwarf_problem(self.module)) is not None:
+            yield from _located([found])
         if len(self._groups - {None}) > 1:
             yield from _located(group_problems(self.module))
         yield from _located(self.limits.problems(self.analysis))

@@ -115,6 +115,7 @@ _TITLES = {
     "guard": "illegal guard",
     "immediate-range": "constant out of range",
     "data-range": "constant out of range",
+    "debug-data": "malformed debug information",
     "implied-modifier": "missing modifier",
     "injected-wait": "missing wait",
     "initializer": "illegal initial value",

@@ -167,7 +167,9 @@ def pragma_problems(
         name, _, argument = string[1:-1].partition(" ")
         if name not in _PRAGMAS:
             known = " ".join(_PRAGMAS)
-            yield Problem("pragma", f"the pragma {string} is not in the manual, which has {known}", "warning")
+            message = f"the pragma {string} is not in the manual, which has {known}"
+            # At module level ptxas refuses what it only warns of in functions (measured, 13.5).
+            yield Problem("pragma", message, "error" if place == "module" else "warning")
             continue
         places, availability, pattern = _PRAGMAS[name]
         if place not in places:

@@ -9,6 +9,7 @@ from ptxgen import syntax
 from ptxgen.instr.model.symbols import Problem, TextureMode, unavailable
 from ptxgen.instr.model.targets import (
     ALL,
+    VERSIONS,
     Availability,
     Target,
     TargetError,
@@ -47,6 +48,10 @@ def context_of(module: syntax.Module, target: str | None) -> tuple[Context, list
         message = version_problem(version)
         if message is not None:
             found.append((place, Problem("ptx-version", message)))
+        elif version > VERSIONS[-1]:
+            newest = ".".join(map(str, VERSIONS[-1]))
+            message = f".version {place.arguments[0]} is later than {newest}; ptxas 13.5 refuses it"
+            found.append((place, Problem("ptx-version", message, "warning")))
     architecture, problems = _target(directives, target, version)
     found += problems
     if architecture is not None:

@@ -160,6 +160,7 @@ def objects(statement: syntax.Variable, named: set[str] | None = None) -> Iterat
         for dimension in each.dims:
             value = each.initializer
             size *= dimension or (len(value.elements) if isinstance(value, syntax.Initializer) else 0)
+        size %= 2**64  # as ptxas 13.5 counts
         if each.count is None:
             if named is None or each.name in named:
                 yield _Object(each.name, size, align, open=size == 0)

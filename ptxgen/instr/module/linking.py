@@ -15,6 +15,11 @@ from ptxgen.instr.module.context import Context
 _ALIAS = Availability("6.3", "sm_30+")
 _WEAK = Availability("3.1", ALL)
 _UNIFIED = Availability("8.0", "sm_90+")
+#: Functions that the driver has, which ptxas knows without `.extern` too, by name or beginning (measured, 13.5).
+_SYSTEM_CALLS = frozenset(
+    {"vprintf", "vfprintf", "malloc", "free", "__assertfail", "cnpGetParameterBuffer", "cnpLaunchDevice"}
+)
+_SYSTEM_PREFIX = "__cuda_syscall"
 #: Directives that a declaration and the definition of a function must both have.
 _SHARED_DIRECTIVES = ("noreturn", "abi_preserve", "abi_preserve_control")
 
@@ -156,6 +161,8 @@ class Linker:
     def undefined(self) -> Iterator[tuple[syntax.Function, Problem]]:
         """Functions that are only declared, though nothing else can define them."""
         for name, found in self.functions.items():
+            if name in _SYSTEM_CALLS or name.startswith(_SYSTEM_PREFIX):
+                continue
             if not found.defined and found.linkage != "extern" and found.alias_of is None:
                 message = f"{name} is declared, but has no body; declare it .extern if another module has it"
                 yield found.first, Problem("undefined-function", message)
