@@ -59,3 +59,27 @@ def test_the_readme_fits_two_screens_and_links_pages_that_exist() -> None:
     assert len(README.splitlines()) <= 90
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", README):
         assert (ROOT / target).is_file(), target
+
+
+def test_lines_of_generated_kernels_are_those_of_today() -> None:
+    """Opcodes that the pages show with a line of blackwell/tilus-roles stand in that line."""
+    lines = find("blackwell/tilus-roles").plan().text.splitlines()
+    shown = [
+        (number, opcode)
+        for page, start in ((MINUTES, "line "), ((ROOT / "docs/emulator.md").read_text(), "c[3, 5] ("))
+        for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+        if block.startswith(start)
+        for number, opcode in [
+            *((each[1], each[0]) for each in re.findall(r"([\w.:]+) \(line (\d+) \(blocks", block)),
+            *re.findall(r"^line (\d+) \(blocks[^)]*\), hit \d+: (\S+)", block, re.MULTILINE),
+        ]
+    ]
+    assert len(shown) >= 7
+    assert not [(number, opcode) for number, opcode in shown if opcode not in lines[int(number) - 1]]
+
+
+def test_breakpoints_of_the_pages_are_at_instructions() -> None:
+    for page in ROOT.glob("docs/*.md"):
+        for name, place in re.findall(r"ptxgen run ([a-z]+/[\w-]+)[^\n]*--at (?:line:)?(\d+)", page.read_text()):
+            line = find(name).plan().text.splitlines()[int(place) - 1]
+            assert line.strip().endswith(";"), (page.name, line)

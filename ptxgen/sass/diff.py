@@ -151,6 +151,7 @@ def _loop_json(pair: LoopPair) -> dict[str, object]:
     return {
         "place": pair.place,
         "same": pair.same,
+        "unrolled": float(pair.unrolled),
         **sides,
         "lines": [dict(zip(names, line, strict=True)) for line in pair.lines],
     }

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Literal
 
@@ -28,6 +29,10 @@ _POLLING = 24
 _ALIKE = 0.5
 #: What the same place in the order of as many loops adds, where loops are alike enough.
 _IN_ORDER = 0.3
+#: Classes of instructions that an unrolled loop has as often as before, or that say nothing of work.
+_CONTROL = frozenset({"branch", "uniform", "INT", "warp", "barrier"})
+#: The part of an unrolling that the work in a loop must show.
+_MOST = Fraction(9, 10)
 _EFFECT = re.compile(r"ST[GSL]?$|STAS|STSM|STTM|RED|UTMA|UBLK|UTC(?!ATOMSWS)|LDGSTS|LDTM|\w*MMA$|SUST|SHFL|BAR$")
 _MEMORY = re.compile(r"LD[GS]?$|LDS|ATOM|SYNCS$")
 _PAUSE = re.compile(r"NANOSLEEP$")
@@ -40,7 +45,8 @@ class LoopSummary:
     `issue_slots` counts the instructions that issue, NOP included; `stall` adds up their stall counts in cycles: the
     least time of a pass for one warp, scoreboard waits left out. All include the loops inside, each once.
     `ptx_lines` are the first and last line of the PTX, `ptx_line` and `source` the line of the branch back.
-    `role` says of loops without work of their own what they are.
+    `role` says of loops without work of their own what they are. `step` is what a pass adds to the counter that ends
+    the loop, without its sign; None where no constant is added to one.
     """
 
     address: int
@@ -55,6 +61,7 @@ class LoopSummary:
     ptx_line: int | None = None
     source: str = ""
     role: Role = ""
+    step: int | None = None
 
     @property
     def place(self) -> str:
@@ -92,6 +99,7 @@ def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
         ptx_line=latch.ptx_line,
         source=latch.source,
         role=role_of(flow, loop),
+        step=_step(flow, loop),
     )
 
 
@@ -102,6 +110,34 @@ def _latch(flow: Flow, loop: Loop) -> Instruction:
     # ptxas puts rarely executed blocks after the function: the branch of the block next to the header's is meant.
     behind = [each for each in back if each >= loop.header] or back
     return instructions[flow.blocks[max(behind, default=loop.header)].end - 1]
+
+
+def _step(flow: Flow, loop: Loop) -> int | None:
+    """What a pass adds to the counter with which the branch back, or out, is decided; None where that is not told."""
+    body = flow.instructions(loop)
+    inside = {each.index: each for each in body}
+    for branch in reversed([each for each in body if each.opcode == "BRA" and each.predicate]):
+        for compare in _inside(flow, branch, inside, r"U?ISETP$"):
+            for add in _inside(flow, compare, inside, r"U?IADD3?$|VIADD$|IADD$|IMAD$"):
+                constants = [int(each, 0) for each in add.operands[1:] if re.fullmatch(r"-?0x[0-9a-f]+", each)]
+                others = [each for each in add.operands[1:] if each not in ("RZ", "URZ", "!PT", "!UPT", "PT", "UPT")]
+                if add.opcode == "IMAD" and (add.modifiers != ("IADD",) or "0x1" not in add.operands):
+                    continue
+                if add.opcode == "IMAD":
+                    constants = constants[1:] if constants[0] == 1 else constants[:-1]
+                    others.remove("0x1")
+                if len(constants) == 1 and len(others) == 2 and add.operands[0] in others and constants[0]:
+                    value = constants[0] & 0xFFFFFFFF
+                    return min(value, (1 << 32) - value)
+    return None
+
+
+def _inside(flow: Flow, each: Instruction, inside: Mapping[int, Instruction], opcodes: str) -> Iterator[Instruction]:
+    """The instructions of a loop with such an opcode whose results an instruction reads."""
+    for register in each.registers.reads:
+        for source in flow.definitions[each.index].get(register, ()):
+            if source in inside and re.match(opcodes, inside[source].opcode):
+                yield inside[source]
 
 
 def role_of(flow: Flow, loop: Loop) -> Role:
@@ -157,6 +193,25 @@ class LoopPair:
         return _place(self.a.place, self.b.place)
 
     @property
+    def unrolled(self) -> Fraction:
+        """How many passes of A one of B makes, told by the steps of their counters; 1 where that is not told.
+
+        A step that grew without as much more of any work (its unit changed) says nothing.
+        """
+        if self.a is None or self.b is None or not self.a.step or not self.b.step:
+            return Fraction(1)
+        ratio = Fraction(self.b.step, self.a.step)
+        grown = [
+            Fraction(self.b.classes[name], count)
+            for name, count in self.a.classes.items()
+            if name in self.b.classes and name not in _CONTROL
+        ]
+        if ratio == 1 or not grown:
+            return Fraction(1)
+        enough = max(grown) >= ratio * _MOST if ratio > 1 else min(grown) * _MOST <= ratio
+        return ratio if enough and (ratio.numerator == 1 or ratio.denominator == 1) else Fraction(1)
+
+    @property
     def same(self) -> bool:
         """Whether the figures of both are equal."""
         return (
@@ -165,6 +220,11 @@ class LoopPair:
             and (self.a.instructions, self.a.stall, self.a.classes)
             == (self.b.instructions, self.b.stall, self.b.classes)
         )
+
+
+def has_no_more_work(one: LoopSummary, other: LoopSummary) -> bool:
+    """Whether a pass of a loop has no class of instructions more often than one of another, control left out."""
+    return all(count <= other.classes.get(name, 0) for name, count in one.classes.items() if name not in _CONTROL)
 
 
 def main_loop(loops: Sequence[LoopSummary], inside: Mapping[int, Sequence[int]]) -> LoopSummary | None:

@@ -11,7 +11,7 @@ from ptxgen.sass.classes import MMA_GROUPS, mmas
 from ptxgen.sass.diff import Comparison, Difference, Pair
 from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Listing
-from ptxgen.sass.loops import LoopPair, LoopSummary, chosen
+from ptxgen.sass.loops import LoopPair, LoopSummary, chosen, has_no_more_work
 from ptxgen.sass.summary import Summary
 
 #: Differences of a function that are shown before the rest is counted.
@@ -172,7 +172,20 @@ def loop_change(pair: LoopPair) -> str:
         )
     return (
         f"loop at {pair.place}: {a.instructions} -> {b.instructions} instructions, "
-        f"stall sum {a.stall} -> {b.stall}; {a.address:#x} -> {b.address:#x}"
+        f"stall sum {a.stall} -> {b.stall}; {a.address:#x} -> {b.address:#x}{_unrolling(pair)}"
+    )
+
+
+def _unrolling(pair: LoopPair) -> str:
+    """How the sides are unrolled against each other, with the figures of the same number of iterations."""
+    ratio, a, b = pair.unrolled, pair.a, pair.b
+    if ratio == 1 or a is None or b is None:
+        return ""
+    side, times = ("B", ratio) if ratio > 1 else ("A", 1 / ratio)
+    one, other = (a.stall, float(b.stall / ratio)) if ratio > 1 else (float(a.stall * ratio), b.stall)
+    return (
+        f" ({side} is unrolled {times} times: its counter steps by {b.step if ratio > 1 else a.step}, not by "
+        f"{a.step if ratio > 1 else b.step}; stall sum an iteration {one:g} -> {other:g})"
     )
 
 
@@ -311,7 +324,8 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
     `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
     stack, shared, instructions, loop-stalls, loop-instructions, warnings (of ptxas, where PTX was assembled), code (any
     difference), and classes such as R2UR. `loop-stalls` and `loop-instructions` hold for every loop but spins and
-    elections; one that only B has counts from 0. A function that only one side has breaks any. Raises ThresholdError.
+    elections, of unrolled ones for an iteration; one that only B has counts from 0. A function that only one side has
+    breaks any. Raises ThresholdError.
     """
     found: list[str] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -338,12 +352,29 @@ def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[str]:
 def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]:
     """The loops of B that exceed a threshold."""
     for loop in pair.loops:
-        figures = [
+        measured = _with_partner(loop, pair.loops)
+        a, b = (
             0 if each is None else each.stall if name == "loop-stalls" else each.instructions
-            for each in (loop.a, loop.b)
-        ]
-        if figures[1] - figures[0] > _allowed(figures[0], limit, item):
-            yield f"{name}: {loop_change(loop)} in {shown_name(pair.b.name)}, more than {item} allows"
+            for each in (measured.a, measured.b)
+        )
+        if b / measured.unrolled - a > _allowed(a, limit, item):
+            yield f"{name}: {loop_change(measured)} in {shown_name(pair.b.name)}, more than {item} allows"
+
+
+def _with_partner(loop: LoopPair, loops: Sequence[LoopPair]) -> LoopPair:
+    """A loop with what it is measured by. Of an unrolled loop B has two: that and its remainder, on the same line.
+
+    The one that has no partner is measured by that of the other.
+    """
+    if loop.a is not None or loop.b is None:
+        return loop
+    for other in loops:
+        if other.a is None or other.b is None or other.b.place != loop.b.place:
+            continue
+        made = LoopPair(other.a, loop.b)
+        if made.unrolled > 1 or (other.unrolled > 1 and has_no_more_work(loop.b, other.a)):
+            return made
+    return loop
 
 
 def _allowed(a: int, limit: str, item: str) -> float:

@@ -1,0 +1,112 @@
+"""Loops that one side unrolls are gated by iteration, where the counters tell it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ptxgen.sass import compare, load
+from ptxgen.sass.loops import LoopPair, LoopSummary
+from ptxgen.sass.show import broken_thresholds, loop_change
+from ptxgen.toolchain import assemble
+
+#: A sum of n squares, as a loop that ptxas unrolls four times unless it is told not to.
+DOT = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry dot(.param .u64 x, .param .u64 y, .param .u32 n)
+{
+    .reg .b32 %n, %i;
+    .reg .b64 %x, %y, %a;
+    .reg .f32 %v, %s;
+    .reg .pred %p;
+    ld.param.u64 %x, [x];
+    ld.param.u64 %y, [y];
+    ld.param.u32 %n, [n];
+    mov.u32 %i, 0;
+    mov.f32 %s, 0f00000000;
+$loop:
+    .pragma "nounroll";
+    mad.wide.u32 %a, %i, 4, %x;
+    ld.global.f32 %v, [%a];
+    fma.rn.f32 %s, %v, %v, %s;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, %n;
+    @%p bra $loop;
+    st.global.f32 [%y], %s;
+    ret;
+}
+"""
+ROLLED = DOT
+UNROLLED = DOT.replace('    .pragma "nounroll";\n', "")
+#: The same loop, whose counter counts bytes.
+BYTES = DOT.replace("mad.wide.u32 %a, %i, 4, %x;", "mad.wide.u32 %a, %i, 1, %x;").replace("%i, %i, 1;", "%i, %i, 4;")
+#: Sixteen times the arithmetic in each pass, and a counter that steps by 1.
+MORE = DOT.replace("fma.rn.f32 %s, %v, %v, %s;\n", "fma.rn.f32 %s, %v, %v, %s;\n" * 16)
+
+
+def broken(a: str, b: str, thresholds: str = "loop-stalls+5%") -> list[str]:
+    listings = [load(assemble(text)) for text in (a, b)]
+    return broken_thresholds(compare(*listings), thresholds)
+
+
+def test_unrolling_is_no_growth() -> None:
+    assert broken(ROLLED, UNROLLED, "loop-stalls+5%,loop-instructions+5%") == []
+
+
+def test_rolling_up_is_one_by_iteration() -> None:
+    (found,) = broken(UNROLLED, ROLLED)
+    assert "(A is unrolled 4 times: its counter steps by 4, not by 1; stall sum an iteration " in found
+
+
+@pytest.mark.parametrize(("a", "b"), [(ROLLED, MORE), (BYTES, MORE)])
+def test_more_work_is_growth_whatever_the_counter_counts(a: str, b: str) -> None:
+    (found,) = broken(a, b)
+    assert "unrolled" not in found
+
+
+def test_a_counter_of_bytes_is_not_unrolled() -> None:
+    assert broken(ROLLED, BYTES, "loop-stalls+25%") == []
+    assert broken(BYTES, ROLLED, "loop-stalls+25%") == []
+
+
+def loop(stall: int, step: int | None, loads: int, place: str = "k.cu:4") -> LoopSummary:
+    work = {"LDG.32": loads, "FP32": loads, "INT": 3, "branch": 1}
+    return LoopSummary(0x100, 1, True, stall, stall, stall, 1, work, None, source=place, step=step)
+
+
+def gated(*loops: LoopPair) -> list[str]:
+    pair = SimpleNamespace(loops=loops, b=SimpleNamespace(name="k"), same=False)
+    return broken_thresholds(cast("Any", SimpleNamespace(pairs=[pair], only_a=(), only_b=())), "loop-stalls+5%")
+
+
+def test_the_remainder_of_an_unrolled_loop() -> None:
+    """Of the two loops on a line of B the one without a partner is measured by that of the other."""
+    rolled, unrolled, rest = loop(30, 128, 1), loop(60, 512, 4), loop(29, 1, 1)
+    assert gated(LoopPair(rolled, unrolled), LoopPair(None, rest)) == []
+    assert gated(LoopPair(rolled, replace(rest, step=128)), LoopPair(None, unrolled)) == []
+    assert len(gated(LoopPair(rolled, unrolled), LoopPair(None, replace(rest, stall=40)))) == 1
+    assert len(gated(LoopPair(rolled, unrolled), LoopPair(None, loop(29, 1, 1, "k.cu:9")))) == 1
+    assert len(gated(LoopPair(rolled, unrolled), LoopPair(None, loop(29, 1, 2)))) == 1  # more work than it had
+    assert len(gated(LoopPair(rolled, loop(130, 512, 4)))) == 1  # slower by iteration
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "ratio"),
+    [
+        (loop(30, 1, 1), loop(60, 4, 4), Fraction(4)),
+        (loop(60, 4, 4), loop(30, 1, 1), Fraction(1, 4)),
+        (loop(30, 1, 1), loop(60, 4, 1), Fraction(1)),  # another unit
+        (loop(30, 1, 1), loop(60, 1, 4), Fraction(1)),  # more work
+        (loop(30, 1, 1), loop(60, None, 4), Fraction(1)),
+        (loop(30, 2, 2), loop(60, 3, 3), Fraction(1)),  # no whole number of times
+    ],
+)
+def test_what_the_counters_tell(a: LoopSummary, b: LoopSummary, ratio: Fraction) -> None:
+    pair = LoopPair(a, b)
+    assert pair.unrolled == ratio
+    assert ("unrolled" in loop_change(pair)) == (ratio != 1)
