@@ -73,7 +73,8 @@ class Pair:
 
     @property
     def same(self) -> bool:
-        return not self.differences and not self.resources
+        """Whether nothing differs. What a side does not say, as a dump of its registers, is no difference."""
+        return not self.differences and all(None in (a, b) for _, a, b in self.resources)
 
     @property
     def kinds(self) -> Counter[str]:

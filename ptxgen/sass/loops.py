@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -33,6 +33,11 @@ _IN_ORDER = 0.3
 _CONTROL = frozenset({"branch", "uniform", "INT", "warp", "barrier"})
 #: The part of an unrolling that the work in a loop must show.
 _MOST = Fraction(9, 10)
+_COMPARE = re.compile(r"U?ISETP$")
+_ADD = re.compile(r"U?IADD3?$|VIADD$|IMAD$")
+#: Operands of an addition without a value: zero registers and predicates.
+_NO_VALUE = re.compile(r"U?RZ|!?U?PT")
+_CONSTANT = re.compile(r"-?0x[0-9a-f]+")
 _EFFECT = re.compile(r"ST[GSL]?$|STAS|STSM|STTM|RED|UTMA|UBLK|UTC(?!ATOMSWS)|LDGSTS|LDTM|\w*MMA$|SUST|SHFL|BAR$")
 _MEMORY = re.compile(r"LD[GS]?$|LDS|ATOM|SYNCS$")
 _PAUSE = re.compile(r"NANOSLEEP$")
@@ -113,31 +118,41 @@ def _latch(flow: Flow, loop: Loop) -> Instruction:
 
 
 def _step(flow: Flow, loop: Loop) -> int | None:
-    """What a pass adds to the counter with which the branch back, or out, is decided; None where that is not told."""
+    """What a pass adds to the counter with which the branch back, or out, is decided; None where that is not told.
+
+    Read from the text of the instructions, since dumps and cubins of CUDA 12 do not say what each of them reads.
+    """
     body = flow.instructions(loop)
-    inside = {each.index: each for each in body}
-    for branch in reversed([each for each in body if each.opcode == "BRA" and each.predicate]):
-        for compare in _inside(flow, branch, inside, r"U?ISETP$"):
-            for add in _inside(flow, compare, inside, r"U?IADD3?$|VIADD$|IADD$|IMAD$"):
-                constants = [int(each, 0) for each in add.operands[1:] if re.fullmatch(r"-?0x[0-9a-f]+", each)]
-                others = [each for each in add.operands[1:] if each not in ("RZ", "URZ", "!PT", "!UPT", "PT", "UPT")]
-                if add.opcode == "IMAD" and (add.modifiers != ("IADD",) or "0x1" not in add.operands):
-                    continue
-                if add.opcode == "IMAD":
-                    constants = constants[1:] if constants[0] == 1 else constants[:-1]
-                    others.remove("0x1")
-                if len(constants) == 1 and len(others) == 2 and add.operands[0] in others and constants[0]:
-                    value = constants[0] & 0xFFFFFFFF
-                    return min(value, (1 << 32) - value)
+    for at, branch in reversed([*enumerate(body)]):
+        if branch.opcode != "BRA" or not branch.predicate:
+            continue
+        predicate = branch.predicate.lstrip("@!")
+        compare = next(
+            (each for each in reversed(body[:at]) if _COMPARE.match(each.opcode) and predicate in each.operands[:2]),
+            None,
+        )
+        for register in compare.operands[2:] if compare is not None else ():
+            for each in body:
+                step = _added(each, register)
+                if step:
+                    return step
     return None
 
 
-def _inside(flow: Flow, each: Instruction, inside: Mapping[int, Instruction], opcodes: str) -> Iterator[Instruction]:
-    """The instructions of a loop with such an opcode whose results an instruction reads."""
-    for register in each.registers.reads:
-        for source in flow.definitions[each.index].get(register, ()):
-            if source in inside and re.match(opcodes, inside[source].opcode):
-                yield inside[source]
+def _added(each: Instruction, register: str) -> int:
+    """The constant that an instruction adds to a register, without its sign; 0 where it does something else."""
+    if not _ADD.match(each.opcode) or not each.operands or each.operands[0] != register or each.predicate:
+        return 0
+    sources = [operand for operand in each.operands[1:] if not _NO_VALUE.fullmatch(operand)]
+    if each.opcode == "IMAD":
+        if each.modifiers != ("IADD",) or "0x1" not in sources:
+            return 0
+        sources.remove("0x1")  # the factor
+    constants = [int(operand, 0) for operand in sources if _CONSTANT.fullmatch(operand)]
+    if len(sources) != 2 or len(constants) != 1 or register not in sources:
+        return 0
+    value = constants[0] & 0xFFFFFFFF
+    return min(value, (1 << 32) - value)
 
 
 def role_of(flow: Flow, loop: Loop) -> Role:

@@ -95,3 +95,12 @@ def test_what_else_cuobjdump_prints_is_named() -> None:
     ):
         with pytest.raises(ValueError, match=wanted):
             ptx_of_dump(said)
+
+
+def test_a_dump_and_its_cubin_are_the_same_code() -> None:
+    """A dump does not say how many registers a kernel has, which is no difference."""
+    whole = listing("groups")
+    found = compare(load(dump(whole).encode(), origin="dump"), whole)
+    assert found.same
+    assert ("registers", None, whole.functions[0].registers) in found.pairs[0].resources
+    assert any("life ranges" in each for each in found.gaps)

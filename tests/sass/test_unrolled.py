@@ -13,6 +13,7 @@ from ptxgen.sass import compare, load
 from ptxgen.sass.loops import LoopPair, LoopSummary
 from ptxgen.sass.show import broken_thresholds, loop_change
 from ptxgen.toolchain import assemble
+from tests.sass.test_dumps import dump
 
 #: A sum of n squares, as a loop that ptxas unrolls four times unless it is told not to.
 DOT = """.version 8.6
@@ -72,6 +73,12 @@ def test_more_work_is_growth_whatever_the_counter_counts(a: str, b: str) -> None
 def test_a_counter_of_bytes_is_not_unrolled() -> None:
     assert broken(ROLLED, BYTES, "loop-stalls+25%") == []
     assert broken(BYTES, ROLLED, "loop-stalls+25%") == []
+
+
+def test_loops_of_dumps_tell_it_too() -> None:
+    """Without life ranges, as for dumps and cubins of CUDA 12."""
+    listings = [load(dump(load(assemble(text))).encode(), origin="dump") for text in (ROLLED, UNROLLED)]
+    assert broken_thresholds(compare(*listings), "loop-stalls") == []
 
 
 def loop(stall: int, step: int | None, loads: int, place: str = "k.cu:4") -> LoopSummary:
