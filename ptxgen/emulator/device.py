@@ -206,45 +206,47 @@ class Emulator:
         >>> report.ok, report.findings
         (True, [])
 
+    Each option: its default in parentheses, what it does, and an example.
+
     The machine:
 
-    - `target` (none: sm_100a that also runs kernels for other targets): `"sm_90a"`.
+    - `target` (sm_100a, which then also runs kernels for other targets): the architecture, `"sm_90a"`.
     - `multiprocessors` (those of the target): CTAs that run at a time, `4`.
-    - `memory_bytes` (EMULATED_MEMORY, in bytes): global memory; arrays beyond it raise LaunchError, `1 << 30`.
+    - `memory_bytes` (EMULATED_MEMORY, in bytes): size of global memory; arrays beyond it raise LaunchError, `1 << 30`.
 
-    The order of what happens (docs/emulator.md):
+    The schedule (docs/emulator.md):
 
     - `schedule` ("eager"): asynchronous work completes as early as legal; "late": as late as legal; "random": at random
-      times, with warps and lanes in random order and some CTAs begun late.
-    - `seed` (0): of "random", which it makes reproducible, `seed=3`.
+      times, with warps and lanes in random order and some CTAs started late.
+    - `seed` (0): makes "random" reproducible, `3`.
 
     What is checked:
 
     - `checks` (True): races, missing waits and fences. Under `late` and `random`, strong loads that lack the required
-      fences may return stale values. A launch that reads uninitialized or racing data is rerun, unseen, to find out
-      whether that matters ("Harmless reads"). False: only faults, and what else ends a launch.
-    - `advice` (None: never, a factor): advise about a load or store from this many times the wavefronts or sectors that
-      it needs on (`bank-conflicts`, `uncoalesced-access`), `2.0`.
-    - `accept` (none): reviewed findings that reports leave out, or a TOML file of them, `"accepted.toml"`.
+      fences may return stale values. A launch that reads uninitialized or racing data is rerun with perturbed memory
+      to find out whether that matters ("Harmless reads"). False: only faults, deadlocks and limits are reported.
+    - `advice` (None: never, a factor): advise about loads and stores that take at least this many times the wavefronts
+      or sectors they need (`bank-conflicts`, `uncoalesced-access`), `2.0`.
+    - `accept` (none): reviewed findings to leave out of reports, or a TOML file of them, `"accepted.toml"`.
 
     Limits, past which a launch ends as incomplete:
 
-    - `max_steps` (10,000,000, in blocks of instructions): `step-limit`, `1_000_000`.
-    - `timeout` (None, in seconds, reruns left out): `time-limit`, `60.0`.
+    - `max_steps` (10,000,000, in blocks of instructions): the finding is `step-limit`, `1_000_000`.
+    - `timeout` (None, in seconds, reruns not counted): the finding is `time-limit`, `60.0`.
 
-    How fast:
+    Speed:
 
     - `jobs` (1): processes that share a launch whose CTAs access nothing that another one writes, under `eager` and
       `late`, `os.cpu_count()`. Results and findings are the same.
 
-    What watches:
+    Observers and progress:
 
-    - `observers` (none): see every event, `[LineCounts()]` of `ptxgen.emulator.observers`.
-    - `progress` (None): called as `progress(done, ctas)` when CTAs end.
-    - `heartbeat` (None): called with a `Progress` about each second.
+    - `observers` (none): receive every event, `[LineCounts()]` of `ptxgen.emulator.observers`.
+    - `progress` (None): called as `progress(done, ctas)` whenever CTAs end.
+    - `heartbeat` (None): called with a `Progress` about once a second.
 
-    Raises ValueError for other values, AcceptError (a ValueError) for a bad file, TargetError (a ValueError) for a
-    target that does not exist.
+    Raises ValueError for values that an option does not take, AcceptError (a ValueError) for a bad file, TargetError (a
+    ValueError) for a target that does not exist.
     """
 
     def __init__(

@@ -110,7 +110,9 @@ def write_output(path: str, data: bytes | str) -> None:
     try:
         Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {reason(error)}") from None
+        folder = Path(path).parent
+        why = reason(error) if folder.is_dir() else f"there is no folder {folder}"
+        raise InputError(f"cannot write {path}: {why}") from None
 
 
 def require_writable(path: str) -> None:

@@ -41,7 +41,7 @@ class AttentionOptions(Group):
         int | None,
         typer.Option(
             "--kv-heads",
-            help="Heads of K and V, each for as many heads of Q; default: --heads.",
+            help="Heads of K and V, each shared by as many heads of Q; default: --heads.",
             show_default=False,
         ),
     ] = None

@@ -52,7 +52,7 @@ class GemmOptions(Group):
         bool,
         typer.Option(
             "--whole-range",
-            help="Elements and scales of a block-scaled kernel over all values of their types, NaN too.",
+            help="Draw elements and scales of a block-scaled kernel from all values of their types, NaN included.",
         ),
     ] = False
 
@@ -137,8 +137,8 @@ class CheckOptions(Group):
         typer.Option(
             "--advice",
             metavar="TIMES",
-            help="Advise about loads and stores that take so many times the wavefronts or sectors that they need, such "
-            "as 2.",
+            help="Advise about loads and stores that take at least this many times the wavefronts or sectors they "
+            "need, such as 2.",
             show_default=False,
         ),
     ] = None
@@ -147,7 +147,7 @@ class CheckOptions(Group):
         typer.Option(
             "--timeout",
             metavar="SECONDS",
-            help="End a longer launch in the emulator, as incomplete.",
+            help="End a launch in the emulator after this time; its status is then incomplete.",
             show_default=False,
         ),
     ] = None
