@@ -25,6 +25,7 @@ class Options:
     `timeout` limits the whole run, in seconds. `kernels` limits the checks to kernels whose name it matches. `launches`
     are the numbers of launches that are checked, counted from 1 for each kernel: (first, last), None for no end.
     `jobs` are processes that share large launches, None for one per core.
+    `benchmarks` has autotuners and benchmark loops of known libraries run whole.
     """
 
     target: str = "sm_100a"
@@ -41,6 +42,7 @@ class Options:
     kernels: re.Pattern[str] | None = None
     launches: tuple[int, int | None] = (1, None)
     advice: float | None = None
+    benchmarks: bool = False
     verbose: bool = False
     quiet: bool = False
     environment: dict[str, str] = field(default_factory=dict)

@@ -139,6 +139,8 @@ class Results:
         self.not_loaded: Counter[str] = Counter()
         #: True if NVIDIA's runtime in the program could not be replaced: what it launches is not seen here.
         self.is_blind = False
+        #: Calls that were refused, such as unsupported ones and launches of shapes that no GPU takes.
+        self.refused_calls = 0
         #: Libraries of machine code whose calls fail, such as cuBLAS: what the program does without them is its own.
         self.failing_libraries: list[str] = []
         self.exit_code: int | None = None
@@ -247,7 +249,9 @@ class Results:
         """Whether the findings alone make the run fail."""
         if self.options.fail_on == "never":
             return False
-        if self.not_loaded or self.is_blind or (self.failing_libraries and not self.launches):
+        if self.not_loaded or self.is_blind:
+            return True
+        if not self.launches and (self.failing_libraries or self.refused_calls):
             return True
         if self.options.fail_on == "advice":
             return bool(self.host_findings) or any(each.failed or each.findings for each in self.launches)

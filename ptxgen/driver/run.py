@@ -185,6 +185,7 @@ def program_environment(library: Path, path: Path, cache: Path, options: Options
     made["PTXGEN_EXEC_SOCKET"] = str(path)
     made["PTXGEN_EXEC_PTXAS"] = str(library / build.WRAPPER)
     made["PTXGEN_EXEC_HOOKS"] = ";".join(hooks)
+    made["PTXGEN_EXEC_BENCHMARKS"] = str(int(options.benchmarks))
     made["LD_PRELOAD"] = _joined(str(library / build.LIBRARY), made.get("LD_PRELOAD"))
     made["LD_LIBRARY_PATH"] = _joined(str(library), made.get("LD_LIBRARY_PATH"))
     made["PYTHONPATH"] = _joined(str(python), made.get("PYTHONPATH"))

@@ -32,7 +32,7 @@ from ptxgen.driver.waiting import Waiting
 from ptxgen.emulator.load.accepts import ignore_accepts, inline_accepts
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
-from ptxgen.emulator.observers.footprint import PART_BYTES, Footprint
+from ptxgen.emulator.observers.footprint import PART_BYTES, Footprint, may_release
 from ptxgen.emulator.schedule.watchdog import Progress
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ _TRACE_SECONDS = 2.0
 _DELAYS = {"eager": 0, "late": 1, "random": 2}
 #: Libraries of NVIDIA's that frameworks try out and can do without (XLA). Each of their calls returns that it failed.
 _OF_NVIDIA = re.compile(r"lib(cublas|cublasLt|cudnn\w*|cupti|cusolver|cusparse|cufft)\.so")
+#: Words of the stand-in about calls that it refuses.
+_REFUSED = frozenset({"unsupported", "invalid-launch", "shared-opt-in"})
 #: Nanoseconds on the device that a launch, and a warp-instruction of it, are taken to last.
 _LAUNCH_NANOSECONDS, _INSTRUCTION_NANOSECONDS = 4000, 1
 
@@ -273,7 +275,8 @@ class Server:
             return self._launched(known)
         if self.deadline is not None:
             self.device.timeout = max(self.deadline - time.monotonic(), 0.1)
-        watching = Footprint(self.memory.extent) if request.flags & protocol.WANTS_ACCESSES else None
+        watches = request.flags & protocol.WANTS_ACCESSES
+        watching = Footprint(self.memory.extent, may_release(function.kernel)) if watches else None
         self.device.outside = self._outside(request, watching, name)
         try:
             traced = (self._trace,) if self._trace is not None and self.device.checks else ()
@@ -365,6 +368,7 @@ class Server:
 
     def _note(self, data: bytes, process: int) -> bytes:
         word, _, rest = data.decode(errors="replace").partition(" ")
+        self.results.refused_calls += word in _REFUSED
         if word == "unsupported":
             reason = reason_of(rest)
             self.results.note(

@@ -200,3 +200,11 @@ def test_equal_launches_are_not_run_again(capfd: pytest.CaptureFixture[str], pro
     assert repeated["store"] == [False, False] + [True] * 18 + [False]
     assert repeated["add"] == [False] * 5
     assert "store_index: 21 launches, 18 of them equal and not run again" in ran.said
+
+
+def test_a_program_whose_only_launch_is_refused_fails(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = tmp_path / "refused.cu"
+    source.write_text("__global__ void k() {}\nint main() { k<<<1, 2048>>>(); return 0; }\n")
+    ran = execute(capfd, [compile_cuda(source, tmp_path / "refused")])
+    assert (ran.code, ran.launches) == (1, [])
+    assert "launch of k refused: no GPU takes grid (1, 1, 1), block (2048, 1, 1)" in ran.said

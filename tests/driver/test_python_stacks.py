@@ -195,3 +195,15 @@ def test_operators_of_torch_come_after_kernels(capfd: pytest.CaptureFixture[str]
     program("torch_triton.py", "torch")
     ran = execute(capfd, [sys.executable, "-c", _ONE_AFTER_THE_OTHER], schedule=schedule)
     assert ran.output.splitlines() == ["96"] * 3, ran.said
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late"])
+def test_streams_and_graphs_of_torch(capfd: pytest.CaptureFixture[str], schedule: Any) -> None:
+    command = program("torch_streams.py", "torch")
+    ran = execute(capfd, command, schedule=schedule)
+    assert (ran.code, ran.output, ran.codes() + ran.others) == (0, "PASS\n", []), ran.said
+
+
+def test_a_stream_of_torch_that_does_not_wait(capfd: pytest.CaptureFixture[str]) -> None:
+    ran = execute(capfd, [*program("torch_streams.py", "torch"), "early"])
+    assert (ran.code, ran.codes()) == (1, ["host-race"]), ran.said

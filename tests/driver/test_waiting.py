@@ -48,3 +48,19 @@ def test_a_stream_that_waits_for_a_value_in_vain(capfd: pytest.CaptureFixture[st
     ran = execute(capfd, [program, "never-value"], timeout=120)
     assert (ran.code, ran.output) == (1, "cudaErrorLaunchTimeout\n")
     assert "stream 1 waits for a value at 0x" in ran.said
+
+
+def test_a_flag_without_a_release_orders_nothing(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "unfenced"], timeout=120)
+    assert (ran.code, ran.codes() + ran.others) == (1, ["host-race"]), ran.said
+    assert "reads memory that fill_and_set of launch 1" in ran.said
+    ran = execute(capfd, [program, "progress"], timeout=120)
+    assert (ran.code, ran.output, ran.codes() + ran.others) == (0, "PASS\n", []), ran.said
+
+
+def test_managed_memory_that_a_kernel_accesses_in_part(capfd: pytest.CaptureFixture[str], program: Path) -> None:
+    ran = execute(capfd, [program, "bodies"], timeout=120)
+    assert (ran.code, ran.output, ran.codes() + ran.others) == (0, "PASS\n", []), ran.said
+    ran = execute(capfd, [program, "bodies-early"], timeout=120)
+    assert (ran.code, ran.codes() + ran.others) == (1, ["host-race"]), ran.said
+    assert "the program (at main) writes memory that double_weights of launch 1" in ran.said

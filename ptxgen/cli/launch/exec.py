@@ -96,6 +96,10 @@ def execute(
             autocompletion=completion.words(*FAIL_ON),
         ),
     ] = "error",
+    benchmarks: Annotated[
+        bool,
+        typer.Option("--benchmarks", help="Run autotuners and benchmarks of Triton whole: they are cut without it."),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the consequences of findings, too.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary at the end.")] = False,
 ) -> int:
@@ -140,6 +144,7 @@ def execute(
         fail_on=choose("--fail-on", fail_on, FAIL_ON),
         kernels=_pattern(kernel),
         launches=_range(launches),
+        benchmarks=benchmarks,
         verbose=verbose,
         quiet=quiet,
     )

@@ -230,6 +230,11 @@ API void ptxgen_ptx_folder(const char *path) {
     note("ptx-folder %s", path);
 }
 
+/* The same: a sentence for the user. */
+API void ptxgen_say(const char *text) {
+    note("%s", text);
+}
+
 Result unsupported(const char *name) {
     note("unsupported %s", name);
     return NOT_SUPPORTED;

@@ -20,7 +20,7 @@
 
 enum { MOST_DONE = 512, MOST_PARTS = 4096, SITE_BYTES = 512 };
 /* How bytes are accessed; ptxgen/driver/footprint.py has the same numbers. */
-enum { READ = 1, WRITE = 2, STRONG_READ = 4, STRONG_WRITE = 8, SYSTEM_READ = 16, SYSTEM_WRITE = 32 };
+enum { READ = 1, WRITE = 2, STRONG_READ = 4, STRONG_WRITE = 8, SYSTEM_READ = 16, SYSTEM_WRITE = 32, RELEASE = 64 };
 enum { WRITES = WRITE | STRONG_WRITE | SYSTEM_WRITE, STRONG = STRONG_READ | STRONG_WRITE | SYSTEM_READ | SYSTEM_WRITE };
 
 struct Part { /* bytes that are accessed in one way */
@@ -125,9 +125,9 @@ static bool is_ordered(const struct Done *each, const struct Clock *clock) {
     return each->issue.slot < 0 || clock->of[each->issue.slot] >= each->issue.number;
 }
 
-/* The pages in which a part of pinned or managed memory is seen; false if there are none. Only whole pages of an allocation,
- * so that no call of the system fails on what is not being written; small ones, such as flags and nodes of a list, which
- * no call of the system takes, also if a part is accessed. */
+/* The pages in which a part of pinned or managed memory is seen; false if there are none. Of pinned memory, into which a
+ * program reads files while kernels run, only whole pages of an allocation, so that no call of the system fails on what is
+ * not being written, and those of small ones, such as flags, which no call of the system takes. */
 enum { SMALL_BYTES = 64 };
 static bool pages_of(const struct Part *part, struct Guard *made) {
     struct Range range;
@@ -136,9 +136,9 @@ static bool pages_of(const struct Part *part, struct Guard *made) {
     u64 page = (u64)sysconf(_SC_PAGESIZE), from = part->address, to = from + bytes_of(part);
     from = from == range.address ? from / page * page : (from + page - 1) / page * page;
     to = to >= range.address + range.bytes ? (to + page - 1) / page * page : to / page * page;
-    if (range.bytes <= SMALL_BYTES) {
-        from = range.address / page * page;
-        to = from + page;
+    if (range.bytes <= SMALL_BYTES || range.kind == MANAGED_MEMORY) {
+        from = part->address / page * page;
+        to = (part->address + bytes_of(part) + page - 1) / page * page;
     }
     *made = (struct Guard){from, to, how_of(part) & WRITES ? PROT_NONE : PROT_READ};
     return from < to;
@@ -148,6 +148,14 @@ static void guard_part(const struct Part *part) {
     struct Guard made;
     if (!pages_of(part, &made))
         return;
+    struct Guard *last = guard_count ? guards + guard_count - 1 : NULL;
+    if (last && last->allowed == made.allowed && made.from >= last->from && made.from <= last->to) {
+        if (made.to > last->to) { /* parts come by address: those of one page, or of pages side by side */
+            mprotect((void *)last->to, made.to - last->to, made.allowed);
+            last->to = made.to;
+        }
+        return;
+    }
     if (guard_count == guard_capacity) {
         guard_capacity = guard_capacity ? 2 * guard_capacity : 64;
         guards = realloc(guards, guard_capacity * sizeof *guards);
@@ -156,11 +164,16 @@ static void guard_part(const struct Part *part) {
     mprotect((void *)made.from, made.to - made.from, made.allowed);
 }
 
-/* A flag, written with the scope of the system: the program that reads it sees all that came before it. */
+/* A flag, written with the scope of the system: the program may read it at any time. */
 static bool is_flag(const struct Part *part) {
     struct Range range;
     return how_of(part) & SYSTEM_WRITE && find_range(part->address, &range) && range.kind != DEVICE_MEMORY &&
            range.kind != VARIABLE_MEMORY;
+}
+
+/* One that is written by a kernel that has a release: the program that reads it sees all that came before it. */
+static bool is_release(const struct Part *part) {
+    return how_of(part) & RELEASE && is_flag(part);
 }
 
 static void guard_operation(const struct Done *each) {
@@ -168,7 +181,7 @@ static void guard_operation(const struct Done *each) {
     if (is_ordered(each, &host_clock))
         return;
     for (size_t at = 0; at < each->count; at++) /* nothing is claimed where the program may read a flag unseen */
-        if (is_flag(each->parts + at) && !pages_of(each->parts + at, &unused))
+        if (is_release(each->parts + at) && !pages_of(each->parts + at, &unused))
             return;
     enum { SEEN = READ | WRITE | STRONG_WRITE };
     for (int only_reads = 1; only_reads >= 0; only_reads--) /* pages that are written come last */
@@ -208,7 +221,7 @@ void order_waited(const struct Clock *clock, bool idle) {
 /* Conflicts. */
 
 static bool conflict(u32 one, u32 other) {
-    return ((one | other) & WRITES) && !((one & ~STRONG) == 0 && (other & ~STRONG) == 0);
+    return ((one | other) & WRITES) && ((one | other) & ~(STRONG | RELEASE));
 }
 
 static const char *verb_of(u32 how) {
@@ -280,15 +293,15 @@ static bool meets_host(const struct Done *operation, u64 address, bool writes) {
     return false;
 }
 
-/* What an operation has done is ordered before a read of the flag that it has set. */
-static void take_flag(u64 address) {
+/* What an operation has done is ordered before a read of a flag in these bytes that it has set. */
+static void take_flag(u64 from, u64 to) {
     for (size_t at = 0; at < done_count; at++)
         for (size_t each = 0; each < done[at]->count; each++) {
             const struct Part *part = done[at]->parts + each;
-            if (address >= part->address && address < part->address + bytes_of(part) && is_flag(part) &&
+            if (from < part->address + bytes_of(part) && to > part->address && is_release(part) &&
                 !is_ordered(done[at], &host_clock)) {
                 order_waited(&done[at]->issue.clock, false);
-                return;
+                break;
             }
         }
 }
@@ -317,13 +330,14 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     mprotect((void *)(address / page * page), page, PROT_READ | PROT_WRITE);
     pthread_mutex_lock(&order_lock);
     if (!writes)
-        take_flag(address);
+        take_flag(address, address + 1);
     struct Clock clock = host_clock;
     if (performing)
         join(&clock, &performing->clock);
     for (size_t at = 0, found = 0; at < done_count && !found; at++)
         if (!is_ordered(done[at], &clock))
             found = meets_host(done[at], address, writes);
+    take_flag(address / page * page, address / page * page + page); /* those of the page are not seen any more */
     pthread_mutex_unlock(&order_lock);
 }
 

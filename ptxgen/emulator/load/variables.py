@@ -74,6 +74,11 @@ def up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
+def _words(functions: Sequence[syntax.Function]) -> set[str]:
+    """All words in the text of functions."""
+    return {word for function in functions for word in _WORD.findall(function.text)}
+
+
 def _used(module: syntax.Module, functions: Sequence[syntax.Function]) -> Iterator[syntax.Statement]:
     """The items of a module without the sized shared variables that only other functions than these name.
 
@@ -85,7 +90,7 @@ def _used(module: syntax.Module, functions: Sequence[syntax.Function]) -> Iterat
     if not shared or not others:
         yield from module.items
         return
-    words = {word for function in functions for word in _WORD.findall(function.text)}
+    words = _words(functions)
     unused = {id(item) for item in shared if not any(not size or name in words for name, size, _ in named(item))}
     yield from (item for item in module.items if id(item) not in unused)
 
@@ -107,8 +112,8 @@ class Variables:
         for item in (*_used(module, functions), *own):
             if isinstance(item, syntax.Variable) and item.space.startswith("shared"):
                 dynamic.extend((item, name) for name in self._share(item))
-        #: Whether the module declares dynamic shared memory.
-        self.has_dynamic = bool(dynamic)
+        #: Whether these functions name dynamic shared memory: nvcc declares that of all kernels of a module at its top.
+        self.has_dynamic = bool(dynamic) and not _words(functions).isdisjoint(name for _, name in dynamic)
         #: The end of static shared memory, where the dynamic begins.
         self.shared_end = up(self._shared_end, self._dynamic_alignment)
         for item, name in dynamic:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device import Kernel
 from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.load.calls import reachable
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.located import MemoryAccess
@@ -21,18 +23,30 @@ from ptxgen.syntax import Statement
 
 #: How bytes are accessed, as flags (native/order.c has the same): weakly, strongly, and so with the system's scope.
 READ, WRITE, STRONG_READ, STRONG_WRITE, SYSTEM_READ, SYSTEM_WRITE = 1, 2, 4, 8, 16, 32
+#: Beside SYSTEM_WRITE: the write may release, so that the program that reads it sees what came before.
+RELEASE = 64
 #: Parts of memory that are sent for a launch; nothing is claimed of one that accesses more.
 _MOST_PARTS = 4096
 #: Bytes of a part.
 PART_BYTES = 16
 _SYSTEM = re.compile(r"\.(sys|volatile|mmio)\b")
+_RELEASES = re.compile(r"\b(membar|fence(\.sc|\.acq_rel|\.release)?)\.sys\b|\.(release|acq_rel)\b[\w.:]*\.sys\b")
 _REPEATED = {size: int.from_bytes(b"\1" * size, "little") for size in (1, 2, 4, 8)}
 
 
-class Footprint(Observer):
-    """Flags of each byte of the heap that a launch has accessed."""
+def may_release(kernel: Kernel) -> bool:
+    """Whether a kernel has a release in the scope of the system, or a fence that makes one."""
+    if "releases to the system" not in kernel.cache:
+        functions = reachable(kernel.module, kernel.entry)
+        kernel.cache["releases to the system"] = any(_RELEASES.search(each.text) for each in functions)
+    return bool(kernel.cache["releases to the system"])
 
-    def __init__(self, bytes: int) -> None:
+
+class Footprint(Observer):
+    """Flags of each byte of the heap that a launch has accessed; `releases` as `may_release` says of its kernel."""
+
+    def __init__(self, bytes: int, releases: bool = False) -> None:
+        self._releases = releases
         self._how = np.zeros(bytes, np.uint8)  # pages that are not touched take no memory
         self._low, self._high = bytes, 0
         #: Strong loads and atomic operations so far.
@@ -76,9 +90,12 @@ class Footprint(Observer):
         if strong or access.order is not None:
             self.strong += 1
             scale = 16 if _SYSTEM.search(access.statement.text) else 4
+        how = scale * (READ * reads | WRITE * writes)
+        if self._releases and how & SYSTEM_WRITE:
+            how |= RELEASE
         offsets = access.places.offsets
         chosen = offsets.ravel() if access.mask is None else offsets[access.mask]
-        self._mark(chosen, access.size, scale * (READ * reads | WRITE * writes))
+        self._mark(chosen, access.size, how)
 
     def _mark(self, offsets: NDArray[np.int64], size: int, how: int) -> None:
         """Accesses of `size` bytes at these offsets, multiples of it."""

@@ -55,6 +55,28 @@ __global__ void fill_and_signal(int *x, int value, unsigned *flag) {
   }
 }
 
+__global__ void fill_and_set(int *x, int value, volatile unsigned *flag) {  // without a fence
+  x[threadIdx.x] = value;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    *flag = 1;
+}
+
+__global__ void count_steps(volatile unsigned *progress, int *sum) {
+  int total = 0;
+  for (int i = 1; i <= 20; i++) {
+    total += i;
+    *progress = i;
+  }
+  *sum = total;
+}
+
+struct Body {
+  int weight, unused[3];
+};
+
+__global__ void double_weights(Body *bodies) { bodies[threadIdx.x].weight *= 2; }
+
 // A server: each request is a number other than 0, 1000 ends it.
 __global__ void serve(volatile int *request, volatile int *answer) {
   for (int round = 1;; round++) {
@@ -211,6 +233,37 @@ int main(int count, char **arguments) {
       ;
     bool right = all(shared, 64, 3);
     CHECK(cudaDeviceSynchronize());
+    verdict(right);
+  }
+  if (is("unfenced") || is("progress")) {
+    int *shared;
+    unsigned *flag = pinned_flag();
+    CHECK(cudaMallocHost(&shared, bytes));
+    memset(shared, 0, bytes);
+    if (is("unfenced"))
+      fill_and_set<<<1, 64, 0, one>>>(shared, 3, flag);
+    else
+      count_steps<<<1, 1, 0, one>>>(flag, shared);
+    while (*(volatile unsigned *)flag == 0)
+      ;
+    bool right = is("progress") || all(shared, 64, 3);  // no release came before the flag
+    CHECK(cudaDeviceSynchronize());
+    verdict(right && (is("unfenced") || shared[0] == 210));
+  }
+  if (is("bodies") || is("bodies-early")) {  // managed memory, of which a kernel accesses a part of each element
+    Body *bodies;
+    CHECK(cudaMallocManaged(&bodies, 40 * sizeof *bodies));
+    for (int i = 0; i < 40; i++)
+      bodies[i].weight = i;
+    double_weights<<<1, 40>>>(bodies);
+    if (is("bodies"))
+      CHECK(cudaDeviceSynchronize());
+    else
+      bodies[3].weight = 6;  // while the kernel may run
+    CHECK(cudaDeviceSynchronize());
+    bool right = true;
+    for (int i = 0; i < 40; i++)
+      right &= bodies[i].weight == 2 * i;
     verdict(right);
   }
   if (is("value") || is("value-stream")) {  // a stream waits for a value in memory

@@ -1,29 +1,56 @@
 """torch.cuda for a PyTorch that was built for the CPU alone: one device, the emulated one."""
 
 import contextlib
-import time
+import ctypes
+import threading
 import types
 
 from ptxgen_exec import device_memory
 
 
 class Stream:
-    """A stream; operations run as they are issued."""
+    """A stream of the emulated device, which does not wait for the default stream, as PyTorch's own do not."""
 
-    def __init__(self, device=None, priority=0, **_):
-        self.cuda_stream, self.stream_id, self.device_index, self.priority = 0, 0, 0, priority
+    device_index, device_type = 0, 1
+
+    def __init__(self, device=None, priority=0, stream_ptr=None, **_):
+        self._owned = stream_ptr is None
+        self.cuda_stream = device_memory.create_stream(priority) if self._owned else stream_ptr
+        self.stream_id, self.priority = self.cuda_stream, priority
+        self._before = []
+
+    def __del__(self, destroy=device_memory.destroy_stream):
+        if self._owned:
+            destroy(self.cuda_stream)
+
+    @property
+    def device(self):
+        return _device()
+
+    @property
+    def _as_parameter_(self):
+        return ctypes.c_void_p(self.cuda_stream)
+
+    def __cuda_stream__(self):
+        return 0, self.cuda_stream
+
+    def __eq__(self, other):
+        return isinstance(other, Stream) and other.cuda_stream == self.cuda_stream
+
+    def __hash__(self):
+        return hash(self.cuda_stream)
 
     def synchronize(self):
-        device_memory.synchronize()
+        device_memory.synchronize_stream(self.cuda_stream)
 
     def query(self):
-        return True
+        return device_memory.is_stream_done(self.cuda_stream)
 
     def wait_event(self, event):
-        pass
+        event.wait(self)
 
     def wait_stream(self, stream):
-        pass
+        self.wait_event(stream.record_event())
 
     def record_event(self, event=None):
         event = event if event is not None else Event()
@@ -31,32 +58,79 @@ class Stream:
         return event
 
     def __enter__(self):
+        self._before.append(current_stream())
+        set_stream(self)
         return self
 
     def __exit__(self, *_):
-        pass
+        set_stream(self._before.pop())
+
+
+class ExternalStream(Stream):
+    """A stream that somebody else made."""
+
+    def __init__(self, stream_ptr, device=None, **_):
+        super().__init__(stream_ptr=stream_ptr)
 
 
 class Event:
-    """An event; its time is that of the host."""
+    """An event; its time is that of the emulated work."""
 
     def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
-        self._time = None
+        self.cuda_event = device_memory.create_event()
+
+    def __del__(self, destroy=device_memory.destroy_event):
+        destroy(self.cuda_event)
 
     def record(self, stream=None):
-        self._time = time.perf_counter()
+        device_memory.record_event(self.cuda_event, _handle(stream))
 
     def synchronize(self):
-        device_memory.synchronize()
+        device_memory.synchronize_event(self.cuda_event)
 
     def wait(self, stream=None):
-        pass
+        device_memory.wait_event(_handle(stream), self.cuda_event)
 
     def query(self):
-        return True
+        return device_memory.is_event_done(self.cuda_event)
 
     def elapsed_time(self, other):
-        return max((other._time - self._time) * 1e3, 1e-3)
+        return max(device_memory.elapsed_ms(self.cuda_event, other.cuda_event), 1e-3)
+
+
+_threads = threading.local()
+_default = Stream(stream_ptr=0)
+
+
+def current_stream(device=None):
+    """The stream into which this thread's work goes."""
+    return getattr(_threads, "stream", _default)
+
+
+def set_stream(stream):
+    """Let this thread's work go into a stream; None changes nothing."""
+    if stream is not None:
+        _threads.stream = stream
+
+
+@contextlib.contextmanager
+def _in_stream(stream=None):
+    before = current_stream()
+    set_stream(stream)
+    try:
+        yield
+    finally:
+        set_stream(before)
+
+
+def _handle(stream):
+    return (current_stream() if stream is None else stream).cuda_stream
+
+
+def _device():
+    import torch
+
+    return torch.device("cuda", 0)
 
 
 def _properties(device=None):
@@ -86,7 +160,6 @@ def _own(function):
 
 def patch(torch):
     cuda, nothing = torch.cuda, (lambda *_, **__: None)
-    stream = Stream()
 
     @contextlib.contextmanager
     def one(*_, **__):
@@ -97,14 +170,15 @@ def patch(torch):
 
     device_memory.initialize()
     torch.version.cuda = "13.0"
-    torch._C._cuda_getCurrentRawStream = lambda device: 0
+    torch._C._cuda_getCurrentRawStream = lambda device: current_stream().cuda_stream
     torch._C._cuda_getDevice = lambda: 0
     torch.backends.cuda.is_built = lambda: True
     replaced = {
         "_lazy_init": nothing, "_initialized": True, "init": nothing, "is_initialized": lambda: True,
         "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0, "set_device": nothing,
-        "synchronize": lambda device=None: device_memory.synchronize(), "current_stream": lambda device=None: stream,
-        "default_stream": lambda device=None: stream, "set_stream": nothing, "stream": one, "device": one,
+        "synchronize": lambda device=None: device_memory.synchronize(), "current_stream": current_stream,
+        "default_stream": lambda device=None: _default, "set_stream": set_stream, "stream": _in_stream, "device": one,
+        "ExternalStream": ExternalStream,
         "get_device_name": lambda device=None: device_memory.device_name(), "get_device_properties": _properties,
         "get_device_capability": lambda device=None: (device_memory.attribute(75), device_memory.attribute(76)),
         "is_bf16_supported": lambda including_emulation=True: True, "mem_get_info": lambda device=None:

@@ -6,7 +6,7 @@ are those of dlpack.h, version 1.
 
 import ctypes
 
-from ptxgen_exec import device_memory
+from ptxgen_exec import device_memory, torch_cuda
 
 _CPU, _CUDA = 1, 2
 _FAILED = -1
@@ -115,7 +115,7 @@ def _exchange(torch, plain, empty):
     def stream(device, number, found):
         if device != _CUDA:
             return plain.stream(device, number, found)
-        found[0] = None
+        found[0] = torch_cuda.current_stream().cuda_stream or None
         return 0
 
     def or_failed(function):

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from ptxgen_exec import device_memory, torch_dlpack
+from ptxgen_exec import device_memory, torch_cuda, torch_dlpack, torch_graphs
 
 #: Operators that a build for CUDA runs itself, since they touch no element.
 _OWN = {
@@ -71,18 +71,27 @@ class Operators(TorchDispatchMode):
             self.on_cpu(made).copy_(tensor)
         return made
 
+    def stream(self):
+        """The handle of the current stream of this thread."""
+        streams = torch.cuda if self.has_cuda else torch_cuda
+        return streams.current_stream().cuda_stream
+
     def wait(self):
         """Wait for what the current stream has been given: operators come after it, and run at once."""
-        if not self.has_cuda:
-            device_memory.synchronize()
-        elif not torch.cuda.is_current_stream_capturing():
-            device_memory.synchronize_stream(torch.cuda.current_stream().cuda_stream)
+        stream = self.stream()
+        if not device_memory.is_capturing(stream):
+            device_memory.synchronize_stream(stream)
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
+        if not self.has_cuda and function._schema.name == "aten::new_empty_strided":
+            # Autograd asks for a gradient of other strides on the device that C++ knows of its tensor, the CPU.
+            kwargs["device"] = None
         device = kwargs.get("device")
         if self.has_cuda and (function.is_view or function._schema.name in _OWN or function.name() in _OWN):
             return function(*args, **kwargs)
+        if not self.has_cuda and kwargs.get("pin_memory"):
+            kwargs["pin_memory"] = False  # copies do not overlap anything
         cpu = {}
 
         def look(value):
@@ -94,8 +103,10 @@ class Operators(TorchDispatchMode):
         to_device = _is_cuda(device) if device is not None else bool(cpu)
         if not cpu and not to_device:
             return function(*args, **kwargs)
-        if cpu:
-            self.wait()
+        stream = self.stream()
+        captures = device_memory.is_capturing(stream)
+        if cpu and not captures:
+            device_memory.synchronize_stream(stream)
 
         def swap(value):
             if isinstance(value, torch.Tensor):
@@ -107,7 +118,6 @@ class Operators(TorchDispatchMode):
             kwargs["device"] = torch.device("cpu")
         if kwargs.get("pin_memory"):
             kwargs["pin_memory"] = False
-        result = function(*args, **kwargs)
         given = {id(copy): original for original, copy in cpu.values()}
         storages = {copy.untyped_storage().data_ptr() for _, copy in cpu.values()}
 
@@ -121,7 +131,11 @@ class Operators(TorchDispatchMode):
                 return value.clone() if aliases else value
             return value if aliases and not self.has_cuda else self.to_device(value)
 
-        return tree_map(give, result)
+        if captures:
+            return torch_graphs.captured(
+                stream, function, args, kwargs, lambda value: tree_map(give, value), self.on_cpu
+            )
+        return tree_map(give, function(*args, **kwargs))
 
 
 def _name_devices(operators):
@@ -147,7 +161,7 @@ def _name_devices(operators):
     def to_host(value, memory_format=torch.preserve_format):
         if not is_ours(value):
             return value
-        device_memory.synchronize()
+        operators.wait()
         return ToHost.apply(value) if value.requires_grad else _copy_to_host(value)
 
     def to_numpy(value, *, force=False):
@@ -233,8 +247,7 @@ def patch(module):
     if has_cuda:
         _show_on_cpu(operators)
     else:
-        from ptxgen_exec import torch_cuda
-
         torch_cuda.patch(module)
+        torch_graphs.patch(module.cuda)
         _name_devices(operators)
     operators.__enter__()
