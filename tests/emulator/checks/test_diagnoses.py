@@ -258,6 +258,17 @@ def test_forgotten_dynamic_shared_memory(bytes: int) -> None:
     assert launch(DYNAMIC, block=32, items=items, shared_bytes=128)[0].ok
 
 
+def test_an_overrun_beside_the_dynamic_shared_memory_of_other_kernels() -> None:
+    body = DYNAMIC.replace(".reg .b32 %t, %at;", ".reg .b32 %t, %at; .shared .align 16 .b8 own[64];").replace(
+        "buffer", "own"
+    )
+    report, _ = launch(body, block=32, items=".extern .shared .align 16 .b8 buffer[];")
+    (found,) = report.findings
+    assert found.code == "out-of-bounds"
+    assert "dynamic" not in found.message
+    assert "The CTA has 0x400 to 0x43f" in found.message
+
+
 #: CTA 0 stores to the memory of CTA 1, which loads it; or loads what CTA 1 has stored.
 PEERS = {
     "store to a peer": """
