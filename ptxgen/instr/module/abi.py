@@ -1,7 +1,9 @@
-"""What a module cannot have beside a function that returns several values: ptxas then does without the ABI.
+"""What the ABI of ptxas has no place for, and what needs the ABI (measured, ptxas 13.5.37).
 
-Its words are "Indirect function call requires ABI", "'Indirect Functions or Extern Functions' requires ABI" and
-"Function 'f' is recursive" (measured, ptxas 13.5.37).
+Functions take and return no integers of 8 or 16 bits: "In ABI compilation, passing predicate, 8-bit and 16-bit
+parameters to device functions is not supported". Of a module with a function that returns several values ptxas does
+without the ABI; then it says "Indirect function call requires ABI", "'Indirect Functions or Extern Functions' requires
+ABI" and "Function 'f' is recursive".
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from ptxgen.instr.module.reach import Reach, instructions, operand_names
 
 
 def abi_problems(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[syntax.Statement, Problem]]:
-    """The first place that needs the ABI in a module with a function that returns several values."""
+    """Small parameters; with a function that returns several values the first place that needs the ABI."""
     several = next((each for each in module.functions if len(each.returns) > 1), None)
     if several is None:
+        yield from _small_problems(module, analysis)
         return
     found = next(_needing(module, analysis), None)
     if found is not None:
@@ -26,6 +29,43 @@ def abi_problems(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[sy
             f"{several.name} returns {len(several.returns)} values, so ptxas does without the ABI, which {what} needs"
         )
         yield place, Problem("needs-abi", f"{message}; return a .param array")
+
+
+#: Types of parameters that the ABI refuses; .b8, .b16 and .f16 pass, and so do arrays.
+_SMALL = frozenset({"u8", "s8", "u16", "s16"})
+
+
+def _small_problems(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[syntax.Statement, Problem]]:
+    """Parameters and return values of _SMALL: errors where an entry reaches the function, else advice."""
+    small = {each.name: found for each in module.functions if each.kind == "func" and (found := _small(each))}
+    prototypes = [each for each in module.statements() if isinstance(each, syntax.CallPrototype) and _small(each)]
+    if not small and not prototypes:
+        return
+    reach = Reach(analysis)
+    bodies = {id(each): each for entry in module.entries for each in reach.functions(entry)}.values()
+    named = {name for body in bodies for each in instructions(body) for operand in each.operands
+             for name in operand_names(operand)}  # fmt: skip
+    for name, parameter in small.items():
+        message = f"the ABI passes no .{parameter.type} to or from a function, as {parameter.name} of {name}"
+        if name in named:
+            yield parameter, Problem("variable-type", f"{message}; declare it .b{parameter.type[1:]} or .b32")
+        else:
+            yield parameter, Problem("variable-type", f"{message}; ptxas --compile-only refuses it", "warning")
+    for body in bodies:
+        before: syntax.Statement | None = None
+        for each in syntax.walk([body]):
+            if isinstance(each, syntax.CallPrototype) and isinstance(before, syntax.Label) and before.name in named:
+                parameter = _small(each)
+                if parameter is not None:
+                    message = f"the ABI passes no .{parameter.type} to or from a function, as in {before.name}"
+                    yield each, Problem("variable-type", f"{message}; declare it .b{parameter.type[1:]} or .b32")
+            before = each
+
+
+def _small(function: syntax.Function | syntax.CallPrototype) -> syntax.Parameter | None:
+    """The first parameter or return value that the ABI has no place for."""
+    listed = (*function.parameters, *function.returns)
+    return next((each for each in listed if each.type in _SMALL and each.array is None and each.vector is None), None)
 
 
 def _needing(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[syntax.Statement, str]]:
