@@ -139,6 +139,9 @@ def test_other_names_are_no_atoms() -> None:
 
 #: Names of CUTLASS, Triton, Gluon, FlashAttention and Nsight Compute, titles of the manual: the concept each finds.
 NAMES = {
+    "K of tcgen05.mma": "MMA shapes", "wgmma shapes": "MMA shapes", "sm_103a": "target suffix",
+    "TMA alignment": "alignment", "SWIZZLE_128B_BASE32B": "swizzle atom", "tmem capacity": "TMEM",
+    "max cluster size": "cluster",
     "PipelineTmaAsync": "pipeline", "producer_acquire": "pipeline", "empty barrier": "pipeline",
     "tmem_full": "pipeline", "cutlass::arch::ClusterTransactionBarrier": "mbarrier",
     "fence_barrier_init": "mbarrier initialization", "fence_view_async_shared": "async proxy",
