@@ -135,6 +135,21 @@ REPOSITORIES = {
     "TheRadDani/GPU-programming": "06dab492f1c8c21a5360be87f7f1d8a60abf14b9",
     "Ryanispop/tiny-gpu-plus": "52e3919111dbb86b2cdcc9a47dfd22efe262d4f8",
     "intexcor/pycuda_compiler": "74a06cab91ded7062bcf7877194d904764e6a137",
+    "unixpickle/learn-ptx": "be2e59877d6fce9cd43c149ebfd00b6dc52162ac",
+    "laanwj/decuda": "c30bd179a8d9b89cc7d07c34bc42bcce734eda1a",
+    "lshqqytiger/ZLUDA": "5e717459179dc272b7d7d23391f0fad66c7459cf",
+    "vickiegpt/ZLUDA": "b03896b20458ed403f8e44c5ed4820641fb180b4",
+    "gmarkall/advent-of-ptx": "a67d12513e49dd4e05474d255be1def5fcbee94f",
+    "SuperInstance/grand-pattern-ptx": "f3cbb482e6b5c27dc318cb3ee9a20c00401002bd",
+    "SuperInstance/conservation-spectral-ptx": "2e200d44901de589656360c185ba6f0d4a425755",
+    "theunnecessarythings/llm-ptx": "6022abad203243b57585a6b1ebf7d6ace9e948f1",
+    "Tugbars/Bootstrap-Particle-Filter-in-PTX": "702e7848a728f66039482183e1e959f0807d5891",
+    "Nagharjun17/MLIR-to-PTX-CUDA": "ad0e50f13f2dd8bc4bd9b25203a468a49760f191",
+    "zenny-chen/CUDA-PTX-Simple-Sample": "f675f191f9645ae6edd2ff7a6fa0091ab3911b93",
+    "numba/numba": "5340f052d01403b12480fa19e596200ee0d0e131",
+    "bheisler/RustaCUDA": "c74efcb14fa24d53ac5ca1ce57e6f5794b62ce25",
+    "cloudcores/CuAssembler": "96a9f72baf00f40b9b299653fcef8d3e2b4a3d49",
+    "pocl/pocl": "5066640dcbff6df32241da2416c964ea69659999",
 }
 #: The oldest target that ptxas 13.5 takes, and the PTX version that introduced it.
 OLDEST, ITS_VERSION = 75, "6.3"

@@ -28,14 +28,21 @@ class Source:
 
 CUDA = ("*.cu", "*.cuh", "*.h", "*.hpp", "*.inl", "*.cpp", "*.cc")
 
+TEXTS = ("*.md", "*.txt", "*.jinja", "*.rs", "*.nim", "*.py", "*.cl", "*.metal", "*.ipynb")
+
 
 def _asm(repository: str, commit: str, license: str, *folders: str) -> Source:
     paths = tuple(f"{folder}*{suffix[1:]}" for folder in folders or ("",) for suffix in CUDA)
     return Source(repository, commit, license, "asm", paths)
 
 
+def _asm_all(repository: str, commit: str, license: str) -> Source:
+    """Inline assembly in any text: also Rust, Nim, Python, OpenCL and notes."""
+    return Source(repository, commit, license, "asm", (*CUDA, *TEXTS))
+
+
 def _llvm(repository: str, commit: str, license: str, *folders: str) -> Source:
-    paths = tuple(f"{folder}*.{suffix}" for folder in folders or ("",) for suffix in ("py", "mlir", "ll"))
+    paths = tuple(f"{folder}*.{suffix}" for folder in folders or ("",) for suffix in ("py", "mlir", "ll", "nim"))
     return Source(repository, commit, license, "llvm", paths)
 
 
@@ -135,6 +142,63 @@ SOURCES: tuple[Source, ...] = (
     _llvm("NVIDIA/numba-cuda", "b18b944b2f88a4e840424e49a1b0d29488263b40", "BSD-2-Clause"),
     _llvm("linkedin/Liger-Kernel", "ead96b618e5c67bddc6a6e9bcb99bfe6b5ab661c", "BSD-2-Clause"),
     _llvm("NVlabs/cuda-oxide", "a105afd522b73a6712a802e30bd900cd04cc8019", "Apache-2.0"),
+    _asm_all("sunlex0717/DissectingTensorCores", "1b9b3d7840869bd5c51e6ba773ce4d66893f630f", "unstated"),
+    _asm_all("mratsim/constantine", "e6bee85e8c7a89af279460e4ca03283d817d1ce9", "Apache-2.0 or MIT"),
+    _llvm("mratsim/constantine", "e6bee85e8c7a89af279460e4ca03283d817d1ce9", "Apache-2.0 or MIT"),
+    _asm_all("halide/Halide", "abbf7ff983dc19d9994d32c5a5d11a8cdda88ed8", "Apache-2.0"),
+    _llvm("halide/Halide", "abbf7ff983dc19d9994d32c5a5d11a8cdda88ed8", "Apache-2.0"),
+    _asm_all("perplexityai/pplx-kernels", "2bd6e30fab358829bd01d1c0907be8088ff9e5e1", "MIT"),
+    _asm_all("ai-dynamo/nixl", "8770b655a6b17b5cdf7d2b56b6e0be5392496df5", "Apache-2.0"),
+    _asm_all("tpruvot/ccminer", "6ff4e50987e59a70056324a94ed8667cc0bf598d", "GPL-3.0"),
+    _asm_all("pocl/pocl", "5066640dcbff6df32241da2416c964ea69659999", "MIT or BSD-2-Clause"),
+    _asm_all("AdaptiveCpp/AdaptiveCpp", "49544a4828da7383ae481a3fc5c5e480c8a4f142", "BSD-2-Clause"),
+    _asm_all("mit-han-lab/omniserve", "02b2925aa6fa3b92b06316a1524b7f38922cd9c8", "Apache-2.0"),
+    _asm_all("alibaba/rtp-llm", "4b8d39cd5cbe4eff0cf0661411e15be21ccc58b9", "Apache-2.0"),
+    _asm_all("te42kyfo/gpu-benches", "1c36d509ee717dca9215c27135fa1e611bb03ed1", "GPL-3.0"),
+    _asm_all("Bruce-Lee-LY/cuda_hgemm", "0d26c2e4415ab0d0af5a6bfae301275c608d46b4", "MIT"),
+    _asm_all("accel-sim/gpu-app-collection", "52c11fbccbe11fefd8bb27c1ec64ecfd1828b088", "unstated"),
+    _asm_all("microsoft/TileFusion", "ddc570d96e2fcda2bceb518dab6878d5ee5daba7", "MIT"),
+    _asm_all("OpenNMT/CTranslate2", "0d8bcd362ac75ef860ef161d6f0efad0ae439ff0", "MIT"),
+    _asm_all("NVIDIA/optix-toolkit", "ea35ce3a61308b1fce9e16b25386056948a99b04", "BSD-3-Clause"),
+    _asm_all("sgl-project/sgl-flash-attn", "2580b5a4882562640f3cfbffd2bb8d2de9268f9f", "BSD-3-Clause"),
+    _llvm("sgl-project/sgl-flash-attn", "2580b5a4882562640f3cfbffd2bb8d2de9268f9f", "BSD-3-Clause"),
+    _asm_all("NVIDIA/apex", "6424da3b4faa6c8f062da4a48c424fff3f02d42d", "BSD-3-Clause"),
+    _asm_all("huggingface/candle", "2a13b0f3ff62f7e67013597f2996f764c5735e21", "Apache-2.0 or MIT"),
+    _asm_all("kvcache-ai/ktransformers", "95009ea6856c0799e517e93cb12be5e8494bc7ce", "Apache-2.0"),
+    _asm_all("vllm-project/flash-attention", "617264c1c7955c9e84817654ebeedff069f3c5f1", "BSD-3-Clause"),
+    _llvm("vllm-project/flash-attention", "617264c1c7955c9e84817654ebeedff069f3c5f1", "BSD-3-Clause"),
+    _asm_all("NervanaSystems/neon", "8c3fb8a93b4a89303467b25817c60536542d08bd", "Apache-2.0"),
+    _asm_all("openai/blocksparse", "89074c5ccf78e3a88b4aa2aefc9e208d4773dcbc", "MIT"),
+    _asm_all("KlausT/ccminer", "5f4235d81b3be342a4dfb35f378dfa286cdd49cd", "GPL-3.0"),
+    _asm_all("xmrig/xmrig-cuda", "01d534864b5d82c2ab153af4d995414e419ed069", "GPL-3.0"),
+    _asm_all("ethereum-mining/ethminer", "8eaf50ab3baad9a1747e04dc295793d46740dcae", "GPL-3.0"),
+    _asm_all("filecoin-project/ec-gpu", "16d38ef6715fb1a4968986d3a5635f8bcac6c984", "Apache-2.0 or MIT"),
+    _asm_all("NVlabs/instant-ngp", "abe236ee00cf90cfca6e36e65c00435d5b21f50a", "NVIDIA's"),
+    _asm_all("mit-han-lab/llm-awq", "d6e797a42b9ef7778de8ee2352116e0f48a78d61", "MIT"),
+    _asm_all("casper-hansen/AutoAWQ_kernels", "c7b0e88c327694c715b0a758d9ce8fd414a1fa21", "MIT"),
+    _asm_all("HazyResearch/flash-fft-conv", "b8771028717f46d5b22cbb8e12833f35033d621b", "Apache-2.0"),
+    _asm_all("intel/intel-xpu-backend-for-triton", "6c1649935d83fcc8dff48f608f6556cb50d6a6fb", "MIT"),
+    _llvm("intel/intel-xpu-backend-for-triton", "6c1649935d83fcc8dff48f608f6556cb50d6a6fb", "MIT"),
+    _asm_all("iree-org/iree", "b48a5955575cf8924ffc191f3b0804976e5738b9", "Apache-2.0"),
+    _asm_all("pytorch-labs/applied-ai", "4f8c39eb70d92e3848c65347ca077c8e723c74fd", "BSD-3-Clause"),
+    _asm_all("NVIDIA/nccl-tests", "a0b82b2260cf5152b9f8c061bbf7eaf0ba096432", "BSD-3-Clause"),
+    _asm_all("rapidsai/cuml", "342457bcb82bbdd6aadab6dc37fb808a838b1c31", "Apache-2.0"),
+    _llvm("NVIDIA/Model-Optimizer", "a2fbac7bad8ab446d3f8783dadb0c3366eb0ad73", "Apache-2.0"),
+    _asm_all("brandonmmusic-max/sm120-moe-bench", "a5213ca77d7549a60c399cc12768b6a374351ef0", "Apache-2.0"),
+    _asm_all("Nekofish-L/mxfp6_sm120", "23e0a7bcadd7e0e9c1e8e599df8aef04f4396f62", "BSD-3-Clause"),
+    _asm_all("leavelet/sparse_mla_sm120", "6999a13fc1a51b0eb4a38360a063944201c14112", "unstated"),
+    _asm_all("goldbar123467/nvfp4_dual_gemm", "22a55a66dffd84577be660303e4fb4cfc0c0ff97", "unstated"),
+    _asm_all("jIab-b/nvfp4_gemv-kernel", "bcea8caadf50e0ea3746c5ef183fc6580f5dc9de", "unstated"),
+    _asm_all("DarrellThomas/blackwell-kernels", "c4e918c6914d81a95fbd3f46b4f7cbaf27b7c271", "unstated"),
+    _asm_all("shiinamiyuki/sm120_gemm", "e26c6421052ee066f06363d015fa2c5a01633e59", "unstated"),
+    _asm_all("Harry-Chen/fp4_sm120a", "36de459cc90a62b9aed7d0c95347abb520b61cab", "Apache-2.0"),
+    _asm_all("NaregAmirianMegan/NVFP4_Kernels", "0a072dcf5db5ab4697b11b7498168bf087b9a899", "unstated"),
+    _asm_all("SourceryTools/nvptx-tools", "212da2e781ed0f9423824e85eb04819958513f7a", "GPL-3.0"),
+    _asm_all("philipfabianek/cuda-gemm-from-scratch", "a98bcf49bbeb3055f60b8d7c8949806ab48949e5", "MIT"),
+    _asm_all("DD-DuDa/nvfp4_attn_kernel", "5e70e900c7ff88546732e9c4e3c12474dbe56f20", "unstated"),
+    _llvm("DD-DuDa/nvfp4_attn_kernel", "5e70e900c7ff88546732e9c4e3c12474dbe56f20", "unstated"),
+    _asm_all("DD-DuDa/BitDecoding", "e829b5ae057a1a5def6f92d95d04827a77a21296", "MIT"),
+    _asm_all("chisuhua/PTX-EMU", "66efe16440e95553f2bdff56e1bf32eff491f605", "unstated"),
     Source("numba/llvmlite", "0.50.0", "BSD-2-Clause, Apache-2.0 WITH LLVM-exception", "printer", ("*.so",)),
     Source("technillogue/ptx-isa-markdown", "64cfba5fca8c54335218a60f43f7909507071c64", "NVIDIA's manual (9.1) as text",
            "grammar", ("cuda_skill/references/ptx-docs/9-instruction-set/*.md",)),
