@@ -134,8 +134,15 @@ def sharing_words(phrase: str, most: int = 3) -> list[Concept]:
     return [concepts()[name] for name in best[:most] if shared[name] > shared[best[0]] * 0.7]
 
 
+#: Words of a question that name nothing.
+_SMALL = frozenset(
+    ["a", "an", "and", "at", "be", "by", "can", "do", "does", "for", "i", "in", "is", "it", "may", "must", "of", "on",
+     "or", "the", "to", "what", "when", "where", "which", "who", "why", "with"]
+)  # fmt: skip
+
+
 def _words(text: str) -> set[str]:
-    return {each.removesuffix("s") for each in normalized(text).split()}
+    return {each.removesuffix("s") for each in normalized(text).rstrip("?").split() if each not in _SMALL}
 
 
 def about(kind: str, name: str) -> list[Concept]:
