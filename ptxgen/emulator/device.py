@@ -502,11 +502,11 @@ class Emulator:
         before = self.memory.copy()
         used = False
 
-        def run(schedule: Schedule, held: Point | None) -> OneOrder:
+        def run(schedule: Schedule, held: Point | None, seed: int = 0) -> OneOrder:
             nonlocal used
             memory, used = (before.copy() if used else self.memory), True
             device = copy(self)
-            device.schedule = schedule
+            device.schedule, device.seed = schedule, seed
             accesses = OrderOfAccesses()
             begin = partial(
                 device._begin, launch, shape, parameters, explored=True, held=held, watching_too=(accesses,)

@@ -18,6 +18,8 @@ from ptxgen.emulator.explore.orders import Actor, OrderOfAccesses
 
 #: Both extremes of asynchronous completion.
 _BASES: tuple[Schedule, ...] = ("late", "eager")
+#: Seeds of `random`, which tear vectors, let timed waits reach their limit and hold several warps at once.
+_SEEDS = range(8)
 #: Representatives of warps that take the same way: the first and the last.
 _OF_CLASS = 2
 
@@ -46,9 +48,9 @@ class Ran(Protocol):
 
 
 class Run(Protocol):
-    """Runs the launch once, with one point held."""
+    """Runs the launch once, with one point held, or by a seed of `random`."""
 
-    def __call__(self, schedule: Schedule, held: Point | None) -> Ran: ...
+    def __call__(self, schedule: Schedule, held: Point | None, seed: int = 0) -> Ran: ...
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,11 @@ class Order:
     schedule: Schedule
     point: Point | None = None
     line: int | None = None
+    seed: int = 0
 
     def __str__(self) -> str:
+        if self.schedule == "random":
+            return f"random, seed {self.seed}"
         if self.point is None:
             return self.schedule
         if self.point.warp < 0:
@@ -82,6 +87,8 @@ class Exploration:
     symmetric: int = 0
     #: Points at which nothing but the held warp could proceed.
     alone: int = 0
+    #: Seeds of `random` that have been tried.
+    seeds: int = 0
     #: Orders that differ in what threads observe of each other.
     distinct: int = 0
     seconds: float = 0.0
@@ -90,7 +97,7 @@ class Exploration:
     @property
     def complete(self) -> bool:
         """True if nothing is left to try."""
-        return self.tried == self.points
+        return self.tried == self.points and self.seeds == len(_SEEDS)
 
     @property
     def ok(self) -> bool:
@@ -99,12 +106,13 @@ class Exploration:
 
     @property
     def coverage(self) -> str:
-        """`212 of 212 delay points tried, 38 distinct orders; nothing is left to try`."""
+        """`212 of 212 delay points and 8 random seeds tried, 38 distinct orders; nothing is left to try`."""
         left = "nothing is left to try" if self.complete else f"{self.points - self.tried} are left (time limit)"
         skipped = [f"{self.symmetric} symmetric"] if self.symmetric else []
         skipped += [f"{self.alone} where no other warp could proceed"] if self.alone else []
         same = f" ({', '.join(skipped)} skipped)" if skipped else ""
-        return f"{self.tried} of {self.points} delay points tried{same}, {self.distinct} distinct orders; {left}"
+        points = f"{self.tried} of {self.points} delay points and {self.seeds} random seeds tried{same}"
+        return f"{points}, {self.distinct} distinct orders; {left}"
 
     def summary(self) -> str:
         """The outcome, the coverage, and each finding with the order that shows it."""
@@ -117,6 +125,7 @@ class Exploration:
             "status": self.status,
             "points": self.points,
             "tried": self.tried,
+            "seeds": self.seeds,
             "symmetric": self.symmetric,
             "alone": self.alone,
             "distinct_orders": self.distinct,
@@ -129,7 +138,8 @@ class Exploration:
 def explore(run: Run, seconds: float | None, progress: Callable[[int, int], None] | None = None) -> Exploration:
     """Run a launch in every order that holding one warp at one point makes.
 
-    The first order is `late` with nothing held. After `seconds` (None: no limit) what is left is counted, not tried.
+    The first order is `late` with nothing held; `eager` and seeds of `random` follow. After `seconds` (None: no limit)
+    what is left is counted, not tried.
     """
     return _Explorer(run, seconds, progress).explore()
 
@@ -160,10 +170,15 @@ class _Explorer:
             made.alone += sum(each in ran.delays.alone for each in points)
             points = [each for each in points if each not in ran.delays.alone]
             work += [Order(base, each, ran.line_of(each.block)) for each in points]
+        for seed in _SEEDS:
+            if made.seeds and self._late():
+                break
+            self._take(made, Order("random", seed=seed), self._run("random", None, seed))
+            made.seeds += 1
         work.sort(key=lambda order: order.point.occurrence if order.point else 0)  # first passes of all warps first
         made.points = len(work)
         for order in work:
-            if self._seconds is not None and time.monotonic() - self._began > self._seconds:
+            if self._late():
                 break
             self._take(made, order, self._run(order.schedule, order.point))
             made.tried += 1
@@ -171,6 +186,10 @@ class _Explorer:
                 self._progress(made.tried, made.points)
         made.distinct, made.seconds = len(self._digests), time.monotonic() - self._began
         return made
+
+    def _late(self) -> bool:
+        """Whether the time is over."""
+        return self._seconds is not None and time.monotonic() - self._began > self._seconds
 
     def _take(self, made: Exploration, order: Order, ran: Ran) -> None:
         """Add what an order shows."""

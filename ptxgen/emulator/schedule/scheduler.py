@@ -534,9 +534,12 @@ class Scheduler:
         machine = self.machine
         if self.spinning:
             return False
-        if machine.timeline.jump() or self._release_parked():
+        if machine.timeline.jump():
             return True
+        # Before parked lanes: those that they wait for may themselves wait for the warp that is held.
         if self.delays is not None and self.delays.release():
+            return True
+        if self._release_parked():
             return True
         if not self.warps.waits or self._waits_forever():
             return False

@@ -8,6 +8,8 @@ import pytest
 from ptxgen import Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.explore import Exploration
+from tests.bugs import BUGS
+from tests.bugs.bug import DATA
 
 HEAD = """.version 8.6
 .target sm_90a
@@ -107,7 +109,7 @@ def test_a_count_that_waits_for_all() -> None:
     made = explored(COUNTED.replace("LIMIT", "3"))
     assert (made.status, made.findings, made.complete) == ("ok", [], True)
     assert made.distinct > 1
-    assert f"{made.tried} of {made.points} delay points tried" in made.coverage
+    assert f"{made.tried} of {made.points} delay points and 8 random seeds tried" in made.coverage
     assert "nothing is left to try" in made.coverage
 
 
@@ -173,3 +175,30 @@ def test_whole_warps_are_held(lanes: int) -> None:
     )
     made = explored(text)
     assert (made.status, made.findings) == ("ok", [])
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("vector-with-one-flag", "schedule-dependent"), ("active-mask-asked-twice", "")]
+)
+def test_what_takes_a_lucky_seed(name: str, code: str) -> None:
+    """A vector that is torn, and lanes that run apart, are no matter of one late warp; the right twins stay clean."""
+    bug = next(each for each in BUGS if each.name == name)
+    for right in (False, True):
+        device = Emulator(bug.target)
+        arrays = [device.array(np.zeros(DATA // 4, np.uint32)) for _ in range(2)]
+        kernel = Kernel.from_ptx(bug.text(right=right))
+        made = device.explore(kernel, bug.grid, bug.block, [*arrays, bytes(128)], cluster=bug.cluster)
+        assert made.complete
+        assert [each.code for each in made.findings] == ([] if right else ["schedule-dependent"]), made.summary()
+        assert made.ok == (right or not code)
+
+
+def test_lanes_that_wait_for_others_outlast_the_held_warp() -> None:
+    """Warps of other CTAs wait for theirs at bar.sync, whose lane 0 polls until the held warp has arrived."""
+    bug = next(each for each in BUGS if each.name == "sense-read-after-the-arrival")
+    device = Emulator(bug.target)
+    arrays = [device.array(np.zeros(DATA // 4, np.uint32)) for _ in range(2)]
+    made = device.explore(
+        Kernel.from_ptx(bug.text(right=True).replace("%r9, 3;", "%r9, 1;")), 2, bug.block, [*arrays, bytes(128)]
+    )
+    assert (made.status, made.findings) == ("ok", []), made.summary()
