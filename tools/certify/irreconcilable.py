@@ -354,10 +354,10 @@ STRICTER = (
         objection="%tid.x is read as",
     ),
     Irreconcilable(
-        "Modifiers that are overlooked elsewhere, on texture fetches, which refuse some, and within bar.red",
-        form=r"texture\.t|barrier\.bar_red",
+        "Modifiers that are overlooked elsewhere, on texture fetches, which refuse some, and within barriers",
+        form=r"texture\.t|barrier\.",
         line="",
-        objection=r"has no modifier \.(box_dim|acc::f32|normal)\b",
+        objection=r"has no modifier \.(box_dim|rank|global_dim|acc::f16|acc::f32|normal)\b",
     ),
     Irreconcilable(
         "A register as the address of st.param: ptxas takes it for sm_80, and crashes for sm_90 and later",
