@@ -269,7 +269,9 @@ def test_a_rung_of_a_folder(cli: Cli, tmp_path: Path) -> None:
 def test_exploring_a_job(cli: Cli) -> None:
     found = cli("run", ROWSUM, "--explore")
     assert found.code == 0
-    assert re.search(r"^explored: \d+ of \d+ delay points and 8 random seeds tried.*nothing is left to try$", found.out, re.M)
+    assert re.search(
+        r"^explored: \d+ of \d+ delay points and 8 random seeds tried.*nothing is left to try$", found.out, re.M
+    )
     made = json.loads(cli("run", ROWSUM, "--explore", "30", "--json").out)
     assert "nothing is left to try" in made["explored"]
 
