@@ -143,6 +143,8 @@ class Results:
         self.refused_calls = 0
         #: Libraries of machine code whose calls fail, such as cuBLAS: what the program does without them is its own.
         self.failing_libraries: list[str] = []
+        #: The kernel that ran when the program was ended; empty if there was none.
+        self.unfinished = ""
         self.exit_code: int | None = None
         self._out = out if out is not None else sys.stderr
         self._seen: Counter[tuple[str, str, str]] = Counter()
@@ -262,9 +264,11 @@ class Results:
         by_kernel: dict[str, list[Launched]] = {}
         for each in self.launches:
             by_kernel.setdefault(each.kernel, []).append(each)
-        if not by_kernel and not self.not_loaded:
+        if not by_kernel and not self.not_loaded and not self.unfinished:
             yield "no kernel was launched"
             return
+        if self.unfinished:
+            yield f"{self.unfinished}: 1 launch that did not end"
         for kernel, count in self.not_loaded.items():
             yield f"{short_name(kernel)}: {count} launch{'' if count == 1 else 'es'} refused, not run"
         for kernel, launches in by_kernel.items():

@@ -216,7 +216,8 @@ def _wait(child: subprocess.Popen[bytes], server: Server, options: Options, bega
         return TIMED_OUT
     except Ended as ended:
         signals.hold()
-        during = f" while {server.running} ran" if server.running else ""
+        results.unfinished = server.running
+        during = f" while {results.unfinished} ran" if results.unfinished else ""
         if ended.number == signal.SIGINT:
             results.say(f"interrupted{during}")
             return INTERRUPTED

@@ -67,3 +67,9 @@ def test_a_program_that_only_calls_libraries_of_machine_code_fails() -> None:
     assert not results.failed  # it may do without the library, as XLA does
     results.finish(0)
     assert "what the program does by libcublas.so.13 was not run" in out.getvalue()
+
+
+def test_a_kernel_that_ran_when_the_program_was_ended() -> None:
+    results = Results(Options(), io.StringIO())
+    results.unfinished = "spin"
+    assert list(results.summary()) == ["spin: 1 launch that did not end"]
