@@ -15,6 +15,7 @@ from ptxgen.sass import fatbin
 #: What a cubin of ours has before its PTX (native/standin.h).
 _MARK = b"//ptxgen-ptx\n"
 _ELF = b"\x7fELF"
+_ARCHIVE = b"!<arch>\n"
 #: What several images begin with that are to be linked (native/link.c): this, all bytes, and each image after its size.
 _BUNDLE = b"ptxgen-bundle\n\0\0"
 _SIZE = struct.Struct("<Q")
@@ -58,6 +59,8 @@ def ptx_of(image: bytes, device: Device, folders: Sequence[Path] = ()) -> str:
         if text is None:
             raise RefusedError(Status.NO_BINARY_FOR_GPU, _only_code(_kernels_of(image), None))
         return text
+    if image.startswith(_ARCHIVE):  # Numba links libcudadevrt.a without nvJitLink
+        raise RefusedError(Status.NO_BINARY_FOR_GPU, "an archive of machine code cannot be emulated")
     if fatbin.is_fatbin(image):
         return _of_fatbin(image, device, folders)
     try:

@@ -68,3 +68,13 @@ def test_machine_code_alone_is_refused_with_what_to_do() -> None:
         ptx_of(fatbin((1, 100, ptx("sm_100a"))), HOPPER)
     with pytest.raises(RefusedError, match="neither PTX"):
         ptx_of(b"\xff\xfe\x00", HOPPER)
+
+
+def test_archives_are_left_out_of_what_is_linked() -> None:
+    images = [b"!<arch>\ncudadevrt.o/ \x7fELF\xff\xfe", ptx("sm_90")]
+    parts = b"".join(struct.pack("<Q", len(each)) + each + bytes(-len(each) % 8) for each in images)
+    bundle = b"ptxgen-bundle\n\0\0" + struct.pack("<Q", len(parts) + 24) + parts
+    assert ptx_of(bundle, Device(90, "a")) == ptx("sm_90").decode()
+    with pytest.raises(RefusedError, match="archive of machine code") as refused:
+        ptx_of(images[0], Device(90, "a"))
+    assert refused.value.status == Status.NO_BINARY_FOR_GPU
