@@ -87,8 +87,8 @@ ALLOCATED:
     barrier.cluster.wait.aligned;
     tcgen05.fence::after_thread_sync;
     ld.shared.b32 %tmem, [slot];
-    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_a; @%thread0 st.bulk.weak.shared::cta [%r39], 16384, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     @%thread0 st.shared.u32 [smem_b], 0x3F803F80;
     fence.proxy.async.shared::cta;
     mov.u32 %r0, ready;
@@ -279,8 +279,8 @@ WAIT:
         target="sm_100a",
         ptx=PAIR.replace("COUNT", "2")
         + """
-    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_a; @%thread0 st.bulk.weak.shared::cta [%r39], 16384, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     fence.proxy.async.shared::cta;
     bar.sync 0;
     mul.wide.u32 %rd0, %thread, 16;
@@ -323,7 +323,7 @@ READY:
     .shared .align 8 .b64 relayed;
     @%thread0 mbarrier.init.shared.b64 [relayed], 2;
     @%thread0 fence.mbarrier_init.release.cluster;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     fence.proxy.async.shared::cta;
     barrier.cluster.arrive.aligned;
     barrier.cluster.wait.aligned;
@@ -483,8 +483,8 @@ END:
         cluster=2,
         ptx=PAIR.replace("COUNT", "1")
         + """
-    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_a; @%thread0 st.bulk.weak.shared::cta [%r39], 16384, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     fence.proxy.async.shared::cta;
     barrier.cluster.arrive.aligned;
     barrier.cluster.wait.aligned;

@@ -7,8 +7,8 @@ from tests.bugs.clusters import PAIR, PAIR_END
 
 #: A two-CTA MMA by the leader on operands of zeros; both CTAs wait for it and load their half of D.
 MULTIPLY_AND_LOAD = """
-    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_a; @%thread0 st.bulk.weak.shared::cta [%r39], 16384, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     fence.proxy.async.shared::cta;
     mov.u32 %r0, ready;
     mapa.shared::cluster.u32 %r1, %r0, 0;
@@ -133,8 +133,8 @@ FREE:
         + """
     .shared .align 8 .b64 copied;
     @%thread0 mbarrier.init.shared.b64 [copied], 128;
-    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_a; @%thread0 st.bulk.weak.shared::cta [%r39], 16384, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     fence.proxy.async.shared::cta;
     bar.sync 0;
     mul.wide.u32 %rd0, %thread, 16;
@@ -179,8 +179,8 @@ READY:
         target="sm_100a",
         ptx=PAIR.replace("COUNT", "2")
         + """
-    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_a; @%thread0 st.bulk.weak.shared::cta [%r39], 16384, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     @%thread0 st.shared.u32 [smem_b+64], 0x3F803F80;
     fence.proxy.async.shared::cta;
     mov.u32 %r0, ready;
@@ -374,8 +374,8 @@ A:
         target="sm_100a",
         ptx=PAIR.replace("COUNT", "2")
         + """
-    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_a; @%thread0 st.bulk.weak.shared::cta [%r39], 16384, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     fence.proxy.async.shared::cta;
     mov.u32 %r0, ready;
     mapa.shared::cluster.u32 %r1, %r0, 0;

@@ -568,7 +568,7 @@ L:
     mad.lo.u32 %r2, %r2, 4, %r0;
     ld.shared.u32 %r3, [%r2]; // <--
 +    bar.sync 0;
-    @%thread0 st.bulk.weak.shared::cta [tile], 512, 0; // <--
+    @%thread0 st.bulk.weak.shared::cta [%r0], 512, 0; // <--
     bar.sync 0;
     ld.shared.u32 %r4, [%r1];
     add.u32 %r3, %r3, %r4;

@@ -19,8 +19,8 @@ BEGIN = """
     mov.b64 %desc_b, 0x4000404000010440;
     mov.b32 %idesc, 0x8080490;
     setp.eq.u32 %warp0, %warp, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
-    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    mov.u32 %r39, smem_a; @%thread0 st.bulk.weak.shared::cta [%r39], 16384, 0;
+    mov.u32 %r39, smem_b; @%thread0 st.bulk.weak.shared::cta [%r39], 4096, 0;
     @%thread0 mbarrier.init.shared.b64 [done], 1; // <--
     @%thread0 mbarrier.init.shared.b64 [empty], 1;
     fence.proxy.async.shared::cta;
@@ -625,7 +625,7 @@ FREED:
         + f"""
     .shared .align 1024 .b8 staging[8192];
 -    mov.b64 %desc_b, 0x4000408000010440;
-    @%thread0 st.bulk.weak.shared::cta [staging], 8192, 0;
+    mov.u32 %r39, staging; @%thread0 st.bulk.weak.shared::cta [%r39], 8192, 0;
     fence.proxy.async.shared::cta;
     bar.sync 0;
     @%thread0 {MMA} // <--

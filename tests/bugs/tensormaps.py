@@ -67,7 +67,7 @@ LAST:
         block=32,
         ptx=PUBLISH
         + """
-    @%lane0 st.bulk.weak.shared::cta [tile], 1024, 0;
+    mov.u32 %r39, tile; @%lane0 st.bulk.weak.shared::cta [%r39], 1024, 0;
     @%lane0 fence.proxy.async.shared::cta;
     @%lane0 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%slot, {0, 0}], [tile];
     @%lane0 cp.async.bulk.commit_group;
@@ -183,7 +183,7 @@ LAST:
         target="sm_100a",
         ptx=PUBLISH
         + """
-    @%lane0 st.bulk.weak.shared::cta [tile], 1024, 0;
+    mov.u32 %r39, tile; @%lane0 st.bulk.weak.shared::cta [%r39], 1024, 0;
     @%lane0 fence.proxy.async.shared::cta;
     @%lane0 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%slot, {0, 0}], [tile];
 -    @%lane0 cp.async.bulk.wait_group 0;

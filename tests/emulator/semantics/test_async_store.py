@@ -206,10 +206,10 @@ mad.lo.u32 %place, %t, 4, %place;
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("mov.u64 %other, 12; st.bulk.shared::cta [buffer], %other, 0;", "bulk-size"),
-     ("st.bulk.shared::cta [buffer+4], 8, 0;", "misaligned"),
-     ("st.bulk.shared::cta [buffer+248], 16, 0;", "out-of-bounds"),
-     ("st.bulk [%out0], 16, 0;", "not-shared"), ("st.bulk.shared::cta [buffer+248], 8, 0;", None)],
+    [("mov.u64 %other, 12; mov.u64 %at, buffer; st.bulk.shared::cta [%at], %other, 0;", "bulk-size"),
+     ("mov.u64 %at, buffer; st.bulk.shared::cta [%at+4], 8, 0;", "misaligned"),
+     ("mov.u64 %at, buffer; st.bulk.shared::cta [%at+248], 16, 0;", "out-of-bounds"),
+     ("st.bulk [%out0], 16, 0;", "not-shared"), ("mov.u64 %at, buffer; st.bulk.shared::cta [%at+248], 8, 0;", None)],
 )  # fmt: skip
 def test_illegal_bulk_stores(text: str, code: str | None) -> None:
     report, _ = launch(f"{HEAD} .shared .align 8 .b8 buffer[256]; {text} ret;", [poisoned(4)], block=1)
@@ -219,7 +219,7 @@ def test_illegal_bulk_stores(text: str, code: str | None) -> None:
 def test_a_bulk_store_races_like_a_store() -> None:
     body = f"""{HEAD} .shared .align 8 .b8 buffer[256];
 setp.eq.u32 %p, %t, 0;
-        @%p st.bulk.shared::cta [buffer], 256, 0;
+        mov.u64 %at, buffer; @%p st.bulk.shared::cta [%at], 256, 0;
         {{}} ld.shared.u32 %x, [buffer+128];
         ret;
         """
