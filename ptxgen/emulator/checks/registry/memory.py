@@ -115,7 +115,7 @@ BULK_SIZE = _fault(
     rule="The size of a bulk operation must be a multiple of what it moves at once.",
     why="Other sizes are undefined.",
     fix="round the size up and pad the memory",
-    example="st.bulk.weak.shared::cta [data], 100, 0;      // fixed: 104",
+    example="st.bulk.weak.shared::cta [%data], 100, 0;      // fixed: 104",
     fires="emulator/semantics/test_async_store.py::test_illegal_bulk_stores",
     twin="emulator/semantics/test_async_store.py::test_illegal_bulk_stores",
 )
