@@ -74,14 +74,14 @@ class CUDAGraph:
     """Launches of kernels and calls of operators that are made again by `replay`."""
 
     def __init__(self, keep_graph=False):
-        self._stream, self._graph, self._executable = None, None, None
+        self._stream, self._graph, self._executable = 0, None, None
 
     def capture_begin(self, pool=None, capture_error_mode="global", **_):
-        self._stream = torch_cuda.current_stream()
-        device_memory.begin_capture(self._stream.cuda_stream)
+        self._stream = torch_cuda.current_stream().cuda_stream
+        device_memory.begin_capture(self._stream)
 
     def capture_end(self):
-        self._graph = device_memory.end_capture(self._stream.cuda_stream)
+        self._graph = device_memory.end_capture(self._stream)
         self.instantiate()
 
     def instantiate(self):

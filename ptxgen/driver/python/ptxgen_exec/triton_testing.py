@@ -44,7 +44,7 @@ def patch(module):
         benchmarks.say(f"benchmark {', '.join(each.plot_name for each in found)}: left out")
         if not return_df:
             return None
-        import pandas
+        import pandas  # pyright: ignore[reportMissingImports]
 
         tables = [pandas.DataFrame(columns=[*each.x_names, *each.line_names]) for each in found]
         return tables[0] if isinstance(self.benchmarks, module.Benchmark) else tables
