@@ -102,7 +102,7 @@ SENTENCES = [
     (["check", "none.ptx"], "cannot read none.ptx: no such file or directory"),
     (["assemble", "/"], "cannot read /: is a directory"),
     ([*RUN, "--ptx", "none.ptx"], "cannot read none.ptx: no such file or directory"),
-    (["build", KERNEL, "-o", "/no/such/x.ptx"], "cannot write /no/such/x.ptx: no such file or directory"),
+    (["build", KERNEL, "-o", "/no/such/x.ptx"], "cannot write /no/such/x.ptx: there is no folder /no/such"),
 ]  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def test_the_width(cli: Cli) -> None:
         (["operand", "--color", "red"], "color must be one of auto, core, bank, row, chunk, thread, not 'red'"),
         (["swizzle", "--diff", ""], "--diff takes a KIND and its words in quotes, not ''"),
         (["swizzle", "--diff", "'"], '--diff takes a KIND and its words in quotes, not "\'"'),
-        (["swizzle", "--svg", "/no/such/x.svg"], "cannot write /no/such/x.svg: no such file or directory"),
+        (["swizzle", "--svg", "/no/such/x.svg"], "cannot write /no/such/x.svg: there is no folder /no/such"),
     ],
 )
 def test_bad_input(cli: Cli, arguments: list[str], sentence: str) -> None:
