@@ -38,6 +38,8 @@ LEAST = 1_000
 _COUNTS = 2
 #: Seconds between two looks at the progress of the processes.
 _LOOK = 1.0
+#: Seconds without progress after which processes count as stuck: a thread that was not forked may have held a lock.
+_SILENT = 120.0
 #: Accesses to global memory, or to what other clusters share, whose order or outcome depends on other clusters. Of
 #: those to shared memory, which say so, none does.
 _TOGETHER = re.compile(
@@ -154,8 +156,8 @@ def run_parts(
 ) -> list[Part | None]:
     """Run `run` for every so many-th cluster in a process each, up to the first None that one gives.
 
-    Nothing, if a process ends without an answer: `run` has raised, or it was killed. `looks` gets the CTAs that have
-    ended and the steps so far, now and then.
+    Nothing, if a process ends without an answer: `run` has raised, or it was killed; or if none gets any further.
+    `looks` gets the CTAs that have ended and the steps so far, now and then.
     """
     board = mmap.mmap(-1, jobs * _COUNTS * 8)
     counts = np.frombuffer(board, np.int64).reshape(jobs, _COUNTS)
@@ -173,7 +175,7 @@ def run_parts(
                 _work(run, range(number, clusters, jobs), Reporter(counts[number]), writing)
             os.close(writing)
             children[reading], received[reading] = child, []
-        look = time.monotonic() + _LOOK
+        look, last, moved = time.monotonic() + _LOOK, [0, 0], time.monotonic()
         while children:
             ready, _, _ = select.select(list(children), [], [], max(look - time.monotonic(), 0.0))
             for each in ready:
@@ -189,8 +191,12 @@ def run_parts(
                     if parts[-1] is None:
                         return parts
             if time.monotonic() >= look or not children:
-                done, steps = counts.sum(axis=0).tolist()
-                looks(done, steps)
+                now = counts.sum(axis=0).tolist()
+                if now != last:
+                    last, moved = now, time.monotonic()
+                elif time.monotonic() - moved > _SILENT:
+                    return []
+                looks(*now)
                 look = time.monotonic() + _LOOK
     finally:
         for each, child in children.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -199,6 +200,17 @@ def test_an_exception_ends_the_processes() -> None:
 def test_a_process_that_is_killed(monkeypatch: pytest.MonkeyPatch, divided: list[int]) -> None:
     """The launch runs in one."""
     monkeypatch.setattr(processes.Part, "of", lambda *given: os.kill(os.getpid(), 9))
+    report, after = run(2)
+    assert divided == []
+    assert report.ok
+    assert after == run(1)[1]
+
+
+def test_processes_that_are_stuck(monkeypatch: pytest.MonkeyPatch, divided: list[int]) -> None:
+    """The launch runs in one."""
+    monkeypatch.setattr(processes, "_LOOK", 0.05)
+    monkeypatch.setattr(processes, "_SILENT", 0.5)
+    monkeypatch.setattr(processes.Part, "of", lambda *given: signal.pause())
     report, after = run(2)
     assert divided == []
     assert report.ok
