@@ -470,3 +470,14 @@ def test_a_later_version_is_no_error_but_said() -> None:
     (found,) = check(".version 12.0\n.target sm_90a\n.entry k() { ret; }\n")
     assert (found.severity, found.code, found.line) == ("warning", "ptx-version", 1)
     assert "ptxas 13.5 refuses it" in found.message
+
+
+@pytest.mark.parametrize("constant", ["0f7FFFFFFF", "0fFFC00000", "0f7F800000", "0f80000000"])
+@pytest.mark.parametrize(
+    "line",
+    ["selp.f32 %f1, C, %f2, %p1;", "fma.rn.f32 %f1, %f2, C, %f3;", "mov.f32 %f1, C;", "st.global.f32 [%rd1], C;",
+     "setp.lt.f32 %p1, %f2, C;", "max.f32 %f1, %f2, C;", "ex2.approx.f32 %f1, C;", "cvt.rzi.s32.f32 %r1, C;"],
+)  # fmt: skip
+def test_special_numbers_are_constants_like_others(line: str, constant: str) -> None:
+    """Also one that is not equal to itself."""
+    assert diagnose(line.replace("C", constant)) == []

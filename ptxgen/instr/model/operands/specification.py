@@ -357,14 +357,14 @@ class SourceSpec(Specification):
         if value is None:
             return None
         value = _signed(value)
-        whole = value
-        if self.word and isinstance(value, int):
+        wraps = self.word and isinstance(value, int) and not 0 <= value < 2**32
+        if wraps:
             value %= 2**32
         below = self.low is not None and value < self.low
         high = self._highest(form)
         above = high is not None and value > high
         if not below and not above and (self.multiple == 1 or value % self.multiple == 0):
-            if value == whole:
+            if not wraps:
                 return None
             message = f"of {self.name} 32 bits count, so {operand} is {value}"
             return Problem("immediate-range", message, "warning")
