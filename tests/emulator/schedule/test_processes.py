@@ -184,17 +184,23 @@ def test_progress(divided: list[int]) -> None:
     assert seen == sorted(seen)
 
 
-def test_an_exception_ends_the_processes() -> None:
+def test_an_exception_ends_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stop(Exception):
         pass
+
+    begun: list[int] = []
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: (begun.append(fork()), begun[-1])[1])
 
     def stop(done: int, ctas: int) -> None:
         raise Stop
 
     with pytest.raises(Stop):
         run(2, progress=stop)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert len(begun) == 2
+    for each in begun:
+        with pytest.raises(ProcessLookupError):
+            os.kill(each, 0)
 
 
 def test_a_process_that_is_killed(monkeypatch: pytest.MonkeyPatch, divided: list[int]) -> None:
