@@ -56,6 +56,7 @@ def test_right_to_the_bit_under_every_schedule(
     assert result.launch.findings == [], result.summary()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("choices", "schedule"),
     [

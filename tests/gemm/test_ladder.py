@@ -47,7 +47,7 @@ def test_a_rung_is_right_for_one_element(name: str) -> None:
 PERSISTENT = [name for name in NAMES if "scheduler" in find(name).defaults]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
 @pytest.mark.parametrize("name", PERSISTENT)
 def test_more_tiles_than_cta_slots(name: str, schedule: str, seed: int) -> None:
@@ -84,7 +84,7 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(("name", "choices"), CHOICES, ids=str)
 @pytest.mark.parametrize("schedule", ["late", "random"])
 def test_other_choices(name: str, choices: dict[str, Any], schedule: str) -> None:

@@ -61,6 +61,7 @@ def ignore_wait(text: str, barrier: str) -> str:
     return re.sub(rf"(try_wait.*%{barrier}\+.*\n.*\n).*bra \$wait;\n", r"\1", text)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize(("name", "edit", "named"), PLANTED, ids=[each[0] for each in PLANTED])
 def test_a_planted_error_is_reported_with_its_line(

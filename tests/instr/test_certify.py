@@ -15,7 +15,7 @@ from tools.certify.irreconcilable import STRICTER, Irreconcilable
 from tools.certify.sweep import Settings
 
 #: How many lines the sample has at least.
-LINES = 2_500
+LINES = 1_500
 
 
 def test_sample_agrees(tmp_path: Path) -> None:

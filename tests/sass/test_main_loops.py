@@ -31,6 +31,7 @@ def test_loads_and_mmas_of_a_k_block(rung: str) -> None:
         assert load_row.r2ur > 0 < mma.r2ur
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "choices", [{}, {"dtype": "e4m3", "c_dtype": "bf16", "n_tile": 128}, {"activation": "gelu", "bias": "f32"}], ids=str
 )

@@ -59,6 +59,7 @@ def inputs(tmp_path: Path) -> dict[str, str]:
     return {"gemm": GEMM, "attention": ATTENTION, "file": str(file), "job": JOB, "built": str(built)}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("command", "kind", "option"), list(_cases()))
 def test_an_option_of_another_kind_is_refused(
     cli: Cli, inputs: dict[str, str], command: str, kind: str, option: str

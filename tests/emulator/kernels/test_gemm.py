@@ -141,7 +141,7 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize(("name", "edit", "accepted", "lines"), PLANTED, ids=[each[0] for each in PLANTED])
 def test_planted_errors(name: str, edit: Callable[[str], str], accepted: str, lines: str, schedule: Any) -> None:
@@ -223,7 +223,7 @@ def mutant(text: str, rng: random.Random) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("part", range(10))
 def test_random_edits_end(part: int) -> None:
     text = bare(plan().text)

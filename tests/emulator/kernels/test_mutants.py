@@ -36,7 +36,7 @@ def _chosen() -> list[tuple[str, Mutant]]:
     return [(subject, each) for subject, step in SAMPLE for each in list(mutants(load(subject).text))[::step]]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("subject", "mutant"), _chosen(), ids=lambda each: str(each)[:60])
 def test_mutant(subject: str, mutant: Mutant) -> None:
     """Something tells that it is broken; else it is equivalent for a stated reason."""
@@ -45,7 +45,7 @@ def test_mutant(subject: str, mutant: Mutant) -> None:
     assert verdict.caught or known, f"{verdict.fate}: {mutant}"
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", list(RUNGS))
 def test_the_problems_of_a_rung_execute_all_of_it(name: str) -> None:
     """But the way back to a try_wait: in the emulator that returns when the phase completes, an early one, too."""

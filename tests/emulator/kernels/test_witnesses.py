@@ -14,7 +14,7 @@ from ptxgen.emulator import Emulator
 from tools.recorded.case import SCHEDULES, load, names
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", names("witnesses"))
 def test_witness(name: str) -> None:
     """The outputs match, and the report has nothing worse than advice."""

@@ -38,6 +38,7 @@ COUNT = """\
     ret;"""
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("schedule", "seed"), [("eager", 0), ("late", 0), ("random", 0), ("random", 1)])
 @pytest.mark.parametrize(("barrier", "threads"), [("bar.sync 0;", 32), ("barrier.cta.sync.aligned 0;", 64)])
 def test_the_warp_is_whole_again_at_the_barrier(barrier: str, threads: int, schedule: Any, seed: int) -> None:

@@ -54,6 +54,7 @@ def kernel(target: str, body: str) -> Kernel:
     return Kernel.from_ptx(module(f"{registers}{body}ret;", target=target, version=VERSION))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_form(target: str) -> None:
     """All that a target has run one after the other."""

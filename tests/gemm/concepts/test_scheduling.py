@@ -134,6 +134,7 @@ def test_the_table_is_an_argument() -> None:
         problem.arguments(0, 0, 0, order=short)
 
 
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize(("n_tile", "more"), [(176, {}), (144, {"dtype": "f16"})])
 def test_warpgroups_of_128_rows_store_all_of_them_in_a_loop(schedule: Any, n_tile: int, more: dict[str, Any]) -> None:
