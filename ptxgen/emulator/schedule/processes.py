@@ -1,4 +1,4 @@
-"""A launch divided among processes: each runs some of the clusters, where no cluster can tell.
+"""A launch divided among processes, each of which runs some of its clusters, if those are independent.
 
 A process that is forked runs its clusters on a copy of memory, with all checks, and notes which bytes of global memory
 they read and write. If every process ends without a finding, and no byte that one writes is read or written by another,
@@ -47,8 +47,8 @@ _TOGETHER = re.compile(
     r"|(atom|red)\b(?!.*\.shared)|cp\.reduce|(multimem|discard|griddepcontrol|clusterlaunchcontrol|tensormap|fabric)\b"
     r"|(tex|tld4|suld|sust|sured)\b|st\.async\b(?!.*\.shared)"
 )
-#: What tells a CTA where and when it runs; functions of the system print and allocate in the order of their calls.
-_TELLS = re.compile(r"%(clock|globaltimer|smid|nsmid|warpid|gridid|envreg|pm\d)|\.extern\s+\.func")
+#: What says where or when a CTA runs; functions of the system, which print and allocate in the order of their calls.
+_PLACE_OR_TIME = re.compile(r"%(clock|globaltimer|smid|nsmid|warpid|gridid|envreg|pm\d)|\.extern\s+\.func")
 _OUTCOME = "outcome of a division"
 _PR_SET_PDEATHSIG = 1
 
@@ -60,7 +60,7 @@ def divisible(program: Program) -> bool:
         found = not (
             program.reads_time
             or program.has_strong_loads
-            or _TELLS.search(program.kernel.text)
+            or _PLACE_OR_TIME.search(program.kernel.text)
             or any(_TOGETHER.match(each.statement.opcode) for each in program.operations)
         )
         program.found[_OUTCOME] = found
