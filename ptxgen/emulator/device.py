@@ -47,6 +47,7 @@ from ptxgen.emulator.explore.delays import Point
 from ptxgen.emulator.explore.one_order import OneOrder
 from ptxgen.emulator.explore.orders import OrderOfAccesses
 from ptxgen.emulator.load.accepts import inline_accepts, source_files
+from ptxgen.emulator.load.directives import refusals, with_directives
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.load.source_lines import SourceLines
@@ -57,7 +58,9 @@ from ptxgen.emulator.native.freed_memory import keep_freed_memory
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.observers import Breakpoint
 from ptxgen.emulator.observers.footprint import Footprint
+from ptxgen.emulator.options import option_problems
 from ptxgen.emulator.schedule import processes
+from ptxgen.emulator.schedule.divided import DividedLaunch
 from ptxgen.emulator.schedule.grids import Grids
 from ptxgen.emulator.schedule.scheduler import Scheduler
 from ptxgen.emulator.schedule.watchdog import Progress, Watchdog
@@ -71,8 +74,6 @@ from ptxgen.names import shown_name
 
 #: What makes findings of two launches the same: kernel, code, severity, line, instruction.
 _Reported = tuple[str, str, str, int | None, str]
-#: Diagnostics of an illegal kernel that a report repeats.
-_REFUSALS = 20
 #: How many modules stay loaded, as in `Gpu`.
 _LOADED_MODULES = 32
 #: Registers of a thread that let as many CTAs be resident as any kernel has: those that it takes are ptxas's to say.
@@ -105,93 +106,6 @@ class EmulatedArray(DeviceArray):
 
     def write_bytes(self, data: bytes) -> None:
         self._memory.view(self.address, self.nbytes)[:] = np.frombuffer(data, np.uint8)
-
-
-def refusals(kernel: Kernel) -> list[Finding]:
-    """Why ptxas would not assemble the kernel."""
-    errors = [each for each in kernel.diagnostics if each.severity == "error"][:_REFUSALS]
-    lines = kernel.text.splitlines() if errors else []
-    return [
-        Finding(
-            "illegal-ptx",
-            "error",
-            f"{each.message} [{each.code}]",
-            line=each.line,
-            instruction=lines[each.line - 1].strip(),
-        )
-        for each in errors
-    ]
-
-
-def with_directives(kernel: Kernel, shape: LaunchShape) -> tuple[LaunchShape, list[Finding]]:
-    """The shape of a launch with what the entry's directives say of it, and what they refuse (PTX ISA 11.3, 11.7).
-
-    .reqnctapercluster gives the cluster where the launch names none; with .blocksareclusters the grid counts clusters.
-    """
-    found: list[Finding] = []
-    extents = {
-        each.name: ([int(extent) for extent in each.arguments] + [1, 1])[:3]
-        for each in kernel.entry.directives
-        if each.name in ("reqntid", "maxntid", "reqnctapercluster", "maxclusterrank")
-    }
-    directives = {each.name: each for each in kernel.entry.directives}
-
-    def refuse(name: str, message: str) -> None:
-        directive = directives[name]
-        found.append(launches.LAUNCH_SHAPE.finding(directive, summary=message, rule=""))
-
-    for name, words in (("reqntid", "exactly"), ("maxntid", "at most")):
-        if name in extents:
-            limits = tuple(extents[name])
-            if shape.block != limits if name == "reqntid" else prod(shape.block) > prod(limits):
-                refuse(name, f"the kernel takes blocks of {words} {limits} threads, not {shape.block}")
-    cluster = shape.cluster
-    if "reqnctapercluster" in extents:
-        x, y, z = extents["reqnctapercluster"]
-        if cluster not in (None, (x, y, z)):
-            refuse("reqnctapercluster", f"the kernel takes clusters of exactly {(x, y, z)} CTAs, not {cluster}")
-        cluster = (x, y, z)
-    elif cluster is None and "explicitcluster" in directives:
-        refuse("explicitcluster", "the kernel must be launched with a cluster; give the launch its extents")
-    if cluster is not None and "maxclusterrank" in extents and prod(cluster) > extents["maxclusterrank"][0]:
-        most = extents["maxclusterrank"][0]
-        refuse("maxclusterrank", f"the kernel takes clusters of at most {most} CTAs, not {cluster}")
-    if found or cluster is None:
-        return shape, found
-    grid = shape.grid
-    if "blocksareclusters" in directives:
-        grid = tuple(count * extent for count, extent in zip(grid, cluster, strict=True))
-    return LaunchShape.of(grid, shape.block, cluster, shape.shared_bytes, cooperative=shape.cooperative), []
-
-
-def _option_problems(
-    schedule: object,
-    seed: object,
-    checks: object,
-    advice: object,
-    timeout: object,
-    multiprocessors: object,
-    max_steps: object,
-    memory_bytes: object,
-    jobs: object,
-) -> Iterator[str]:
-    """What is wrong with the options of an emulator."""
-    if schedule not in ("eager", "late", "random"):
-        yield f"schedule must be eager, late or random, not {schedule!r}"
-    if not isinstance(seed, int | np.integer):
-        yield f"seed must be a whole number, not {seed!r}"
-    if not isinstance(checks, bool):
-        yield f"checks must be True or False, not {checks!r}"
-    if advice is not None and not (isinstance(advice, int | float) and advice > 0):
-        yield f"advice must be a number above 0, or None, not {advice!r}"
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        yield f"timeout must be a number of seconds above 0, or None, not {timeout!r}"
-    numbers = {"multiprocessors": multiprocessors, "max_steps": max_steps, "memory_bytes": memory_bytes, "jobs": jobs}
-    for name, value in numbers.items():
-        if not (value is None and name == "multiprocessors") and not (
-            isinstance(value, int | np.integer) and value > 0
-        ):
-            yield f"{name} must be a whole number above 0, not {value!r}"
 
 
 class Emulator:
@@ -267,7 +181,7 @@ class Emulator:
         observers: Sequence[Observer] = (),
         jobs: int = 1,
     ) -> None:
-        for problem in _option_problems(
+        for problem in option_problems(
             schedule, seed, checks, advice, timeout, multiprocessors, max_steps, memory_bytes, jobs
         ):
             raise ValueError(f"Emulator: {problem}")
@@ -413,50 +327,27 @@ class Emulator:
         waves = -(-ctas // self._slots(shape, program.variables.shared_end))
         if not processes.pays(program, waves) or not processes.divisible(program):
             return None
-        parameters, clusters = self._pack(launch), ctas // prod(shape.cluster or (1,))
+        parameters = self._pack(launch)
 
-        def run(chosen: range, reporter: processes.Reporter) -> processes.Part | None:
-            self.memory.keep_apart()
+        def begin(chosen: range, reporter: processes.Reporter, footprint: Footprint) -> Scheduler:
             self.progress, self.heartbeat, self.outside = reporter.finished, reporter.beat, None
-            footprint = Footprint(self.memory.extent)
-            scheduler = self._begin(launch, shape, parameters, watching_too=(footprint,), sample=chosen)
-            status = scheduler.run()
-            findings = scheduler.machine.findings
-            if status == "incomplete":
-                raise processes.NoAnswer
-            if status != "ok" or findings.may_be_harmless or findings.suspects.sources or scheduler.machine.printed:
-                return None
-            findings.settle({}, failed=False)
-            report = self._report(launch, scheduler, status, 0.0)
-            if report.findings or report.stale_values:
-                return None
-            return processes.Part.of(report, scheduler.warps.steps, footprint, self.memory)
+            return self._begin(launch, shape, parameters, watching_too=(footprint,), sample=chosen)
 
-        def looks(done: int, steps: int) -> None:
-            if self.progress is not None:
-                self.progress(done, ctas)
-            if self.heartbeat is not None:
-                self.heartbeat(Progress(done, ctas, steps, time.perf_counter() - began))
-
-        answers = processes.run_parts(run, clusters, min(self.jobs, waves), looks)
-        parts = [each for each in answers if each is not None]
-        if not answers or sum(part.steps for part in parts) > self.max_steps:
-            return None
-        if len(parts) < len(answers) or not processes.independent(parts):
-            processes.keep_whole(program)
-            return None
-        processes.put_together(parts, self.memory)
-        used = [each for part in parts for each in part.used_accepts]
-        return LaunchReport(
-            "ok",
-            instructions=sum(part.instructions for part in parts),
-            seconds=time.perf_counter() - began,
-            kernel=launch.kernel.name,
-            device=self.name,
-            unused_accepts=[each for each in parts[0].unused_accepts if each not in used],
-            used_accepts=list(dict.fromkeys(used)),
-            gaps=parts[0].gaps,
+        divided = DividedLaunch(
+            launch.kernel.name,
+            self.name,
+            program,
+            self.memory,
+            ctas,
+            ctas // prod(shape.cluster or (1,)),
+            jobs=min(self.jobs, waves),
+            begin=begin,
+            report=lambda scheduler, status: self._report(launch, scheduler, status, 0.0),
+            progress=self.progress,
+            heartbeat=self.heartbeat,
+            max_steps=self.max_steps,
         )
+        return divided.run(began)
 
     def _count(self, report: LaunchReport) -> None:
         """Note what a launch reports, and in its report what an earlier launch has reported already."""

@@ -17,8 +17,9 @@ from typing import Literal
 from ptxgen import limits
 from ptxgen.device import DeviceArray, Extent, Kernel, LaunchShape
 from ptxgen.emulator import Emulator
-from ptxgen.emulator.device import EmulatedArray, with_directives
+from ptxgen.emulator.device import EmulatedArray
 from ptxgen.emulator.engines.timeline import Timeline
+from ptxgen.emulator.load.directives import with_directives
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.observer import ProgramView
