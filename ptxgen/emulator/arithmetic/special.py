@@ -10,6 +10,7 @@ numbers, NaN, negative ones of roots and logarithms, results below the normal ra
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -152,7 +153,7 @@ def hyperbolic_tangent(a: Singles) -> Singles:
     """MUFU.TANH: a itself below 2**-8, and 1 from 8 on; between, 17 bits of a count beside those of the segment."""
     words = _words(a)
     lead = words >> 19
-    x = ((words & 0x7FFFFF) >> _tangent_shifts().take(lead)) & 0x1FFFF
+    x = ((words & 0x7FFFFF) >> tangent_shifts().take(lead)) & 0x1FFFF
     result = cut_off(_tangents().segment(lead, x))
     return _with_nan(np.where(np.abs(a) < np.float32(2.0**-8), a, result), a)
 
@@ -266,7 +267,7 @@ def _plain(name: str, places: int) -> Rows:
 
 
 @cache
-def _tangent_shifts() -> Integers:
+def tangent_shifts() -> Integers:
     """By sign, exponent and 4 bits: how many bits of the mantissa do not count."""
     _, exponent, _ = _leading(4)
     return 6 - np.array([BINADES.get(int(each), 0) for each in exponent])
@@ -277,9 +278,21 @@ def _tangents() -> Rows:
     lead, exponent, first = _leading(4)
     base = dict(zip(BINADES, np.cumsum([0, *(1 << bits for bits in BINADES.values())]).tolist(), strict=False))
     start = np.array([base.get(int(each), 0) for each in exponent])
-    bits = 6 - _tangent_shifts()
+    bits = 6 - tangent_shifts()
     segment = np.where((exponent >= min(BINADES)) & (exponent <= max(BINADES)), start + (first >> (4 - bits)), 0)
     made = rows("tanh", segment, np.where(lead < len(lead) // 2, 1.0, -1.0))
     large = exponent > max(BINADES)
     one = np.where(lead < len(lead) // 2, 1.0, -1.0)
     return Rows(np.where(large, one, made.c0), np.where(large, 0.0, made.c1), np.where(large, 0.0, made.c2), made.rest)
+
+
+#: The rows of each function, for machine code, which interpolates as `Rows` does.
+ROWS: Mapping[str, Callable[[], Rows]] = {
+    "reciprocal": _reciprocals,
+    "reciprocal root": _reciprocal_roots,
+    "root": _roots,
+    "logarithm": _logarithms,
+    "power": _powers,
+    "sine": _sines,
+    "tangent": _tangents,
+}

@@ -1,4 +1,4 @@
-"""Which operation of `lanes.c` a declared instruction is, and its operands: registers by index, and constants.
+"""Which operation of the library a declared instruction is, and its operands: registers by index, and constants.
 
 An instruction that is none of them, or has an operand of another kind, gives None: the NumPy code executes it.
 """
@@ -6,7 +6,7 @@ An instruction that is none of them, or has an operand of another kind, gives No
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from ptxgen.emulator.load.names import Names
 from ptxgen.emulator.load.program import Operation
 from ptxgen.emulator.load.registers import UNSIGNED, Register
 from ptxgen.emulator.memory.access import WINDOWS
+from ptxgen.emulator.native.library import Library
+from ptxgen.emulator.native.tables import provide
 from ptxgen.instr import address, conversion, floating, integer, logic, move, predicate
 from ptxgen.instr.integer import doubled
 from ptxgen.instr.model.form import Instruction
@@ -43,14 +45,14 @@ class _NotHere(Exception):
     """The NumPy code executes this instruction."""
 
 
-def encode(operation: Operation, numbers: Mapping[str, int]) -> bytes | None:
-    """An instruction as lanes.c has it, None if it does not."""
+def encode(operation: Operation, library: Library) -> bytes | None:
+    """An instruction as the library has it, None if it does not."""
     op = operation.instruction
     if operation.kind != "plain" or op is None or (describe := _DESCRIBED.get(type(op))) is None:
         return None
     try:
         name, results, sources, flags = describe(op)
-        number = numbers.get(name)
+        number = library.numbers.get(name)
         if number is None:
             return None
         guard = _guard(operation.statement.guard, operation.names)
@@ -58,6 +60,7 @@ def encode(operation: Operation, numbers: Mapping[str, int]) -> bytes | None:
         given = [_source(operand, type, operation.names) for operand, type in sources]
     except _NotHere:
         return None
+    provide(library, name)
     for place, (_, wanted) in enumerate(results):
         flags |= _SIGNED[place] if TYPES[wanted].kind == "signed" else 0
     for place, (_, _, _, inverted) in enumerate(given):
@@ -135,7 +138,7 @@ _DESCRIBED: dict[type[Instruction], Callable[[Any], _Described]] = {}
 
 
 def _describes(*forms: type[Instruction]) -> Callable[[Callable[[Any], _Described]], Callable[[Any], _Described]]:
-    """Decorator: the function describes these declarations. It raises _NotHere for those that lanes.c lacks."""
+    """Decorator: the function describes these declarations. It raises _NotHere for those that the library lacks."""
 
     def register(function: Callable[[Any], _Described]) -> Callable[[Any], _Described]:
         _DESCRIBED.update(dict.fromkeys(forms, function))
@@ -310,6 +313,38 @@ def _fused(op: Any) -> _Described:
     return _same(op, name, "abc", _FTZ * bool(op.ftz) | _SAT * bool(op.sat))
 
 
+@_describes(floating.add_f32x2, floating.sub_f32x2, floating.mul_f32x2, floating.fma_f32x2)
+def _pair(op: Any) -> _Described:
+    _only(op.rounding in (None, "rn"))
+    operands = "abc" if isinstance(op, floating.fma_f32x2) else "ab"
+    sources = [(getattr(op, each), "b64") for each in operands]
+    return f"{op.form.opcode}_f32x2", [(op.d, "b64")], sources, _FTZ * bool(op.ftz)
+
+
+@_describes(floating.div, floating.rcp, floating.sqrt)
+def _quotient(op: Any) -> _Described:
+    _only(op.rounding == "rn", op.type == "f32")
+    return _same(op, f"{op.form.opcode}_rn_f32", "ab" if isinstance(op, floating.div) else "a", _FTZ * bool(op.ftz))
+
+
+@_describes(floating.rcp_approx, floating.sqrt_approx, floating.rsqrt, floating.lg2, floating.ex2, floating.tanh)
+def _approximation(op: Any) -> _Described:
+    ftz = not isinstance(op, floating.tanh) and op.ftz
+    return f"{op.form.opcode}_approx_f32", [(op.d, "f32")], [(op.a, "f32")], _FTZ * bool(ftz)
+
+
+@_describes(floating.sin, floating.cos)
+def _circular(op: Any) -> _Described:
+    _only(not op.two_pi)
+    return f"{op.form.opcode}_approx_f32", [(op.d, "f32")], [(op.a, "f32")], 0
+
+
+@_describes(floating.div_full, floating.div_approx)
+def _fast_quotient(op: Any) -> _Described:
+    name = "div_full_f32" if isinstance(op, floating.div_full) else "div_approx_f32"
+    return name, [(op.d, "f32")], [(op.a, "f32"), (op.b, "f32")], _FTZ * bool(op.ftz)
+
+
 @_describes(floating.abs, floating.neg)
 def _sign(op: Any) -> _Described:
     return _same(op, f"{op.form.opcode}_{op.type}", "a", _FTZ * bool(op.ftz))
@@ -331,3 +366,11 @@ def _convert(op: Any) -> _Described:
     else:
         name = f"cvt_{op.rounding}_{op.dtype}_{op.atype}"
     return name, [(op.d, op.dtype)], [(op.a, op.atype)], 0
+
+
+@_describes(conversion.cvt_half, conversion.cvt_half2)
+def _convert_half(op: Any) -> _Described:
+    _only(op.rounding == "rn", not op.relu, not op.satfinite, not op.pzo)
+    one = isinstance(op, conversion.cvt_half)
+    sources = [(op.a, "f32")] if one else [(op.a, "f32"), (op.b, "f32")]
+    return f"cvt_rn_{op.dtype}_f32", [(op.d, "b16" if one else "b32")], sources, 0

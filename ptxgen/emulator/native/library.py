@@ -49,6 +49,9 @@ class Library:
         self.run.restype = None
         pointer, count = ctypes.c_void_p, ctypes.c_int64
         self.run.argtypes = [pointer, count, pointer, pointer, count, pointer]
+        self.table = loaded.ptxgen_table
+        self.table.restype = None
+        self.table.argtypes = [count, *[pointer] * 5, count]
         self.offsets = loaded.ptxgen_offsets
         self.offsets.argtypes = [pointer, pointer, count, ctypes.c_uint64, count, count, pointer, pointer]
         self.gather = loaded.ptxgen_gather

@@ -34,7 +34,7 @@ def with_runs(
 def _code(operation: Operation, blocks: NativeBlocks, library: Library) -> bytes | None:
     key = id(operation)
     if key not in blocks.codes:
-        blocks.codes[key] = encode(operation, library.numbers)
+        blocks.codes[key] = encode(operation, library)
     return blocks.codes[key]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,7 @@ HEADER = """.version 8.7
 .reg .b64 %d<6>;
 """
 COMPARES = ("eq", "ne", "lt", "le", "gt", "ge")
+APPROXIMATIONS = tuple(f"{each}.approx" for each in ("rcp", "sqrt", "rsqrt", "lg2", "ex2", "sin", "cos"))
 UNORDERED = (*(f"{each}u" for each in COMPARES), "num", "nan")
 
 
@@ -137,10 +139,24 @@ def floats() -> Iterator[str]:
     yield "cvt.f64.f32 %d1, %r2;"
     yield "cvt.rn.f32.f64 %r1, %d2;"
     yield "cvt.f32.bf16 %r1, %h2;"
+    yield "cvt.f32.f16 %r1, %h2;"
+    for type in ("f16", "bf16"):
+        yield f"cvt.rn.{type}.f32 %h1, %r2;"
+        yield f"cvt.rn.{type}x2.f32 %r1, %r2, %r3;"
+    yield "cvt.rn.f16.f32 %r1, %r2;"
+    for ftz in ("", ".ftz"):
+        yield from (f"{name}{ftz}.f32x2 %d1, %d2, %d3;" for name in ("add", "sub", "mul"))
+        yield f"fma.rn{ftz}.f32x2 %d1, %d2, %d3, %d4;"
+        yield from (f"div.{how}{ftz}.f32 %r1, %r2, %r3;" for how in ("rn", "full", "approx"))
+        yield from (f"{name}{ftz}.f32 %r1, %r2;" for name in ("rcp.rn", "sqrt.rn", *APPROXIMATIONS))
+    yield "tanh.approx.f32 %r1, %r2;"
     for rounding, made in itertools.product(("rzi", "rni", "rmi", "rpi"), ("u32", "s32")):
         yield f"cvt.{rounding}.{made}.f32 %r1, %r2;"
         yield f"cvt.{rounding}.{made}.f64 %r1, %d2;"
 
+
+#: Instructions that are compared on many numbers.
+MANY = re.compile(r"approx|\.full|(div|rcp|sqrt)\.rn|cvt\.rn\.b?f16x?2?\.f32")
 
 LINES = [*integers(), *predicates(), *moves(), *floats()]
 
@@ -184,11 +200,11 @@ def program() -> Program:
     return Program(kernel, parse_target("sm_100a"))
 
 
-def machine_of(program: Program, random: np.random.Generator) -> SimpleNamespace:
+def machine_of(program: Program, random: np.random.Generator, warps: int = WARPS) -> SimpleNamespace:
     """As much of a machine as instructions on registers use."""
-    registers: list[NDArray[Any]] = [np.zeros((WARPS, 32), np.uint32) for _ in range(RESERVED)]
-    registers += [values(each.bits, (WARPS, 32), random) for each in program.registers]
-    return SimpleNamespace(warps=WARPS, registers=registers, views=[], register_addresses=0)
+    registers: list[NDArray[Any]] = [np.zeros((warps, 32), np.uint32) for _ in range(RESERVED)]
+    registers += [values(each.bits, (warps, 32), random) for each in program.registers]
+    return SimpleNamespace(warps=warps, registers=registers, views=[], register_addresses=0)
 
 
 def execute(program: Program, operation: Operation, machine: SimpleNamespace, group: Group) -> list[NDArray[Any]]:
@@ -216,7 +232,7 @@ def groups(machine: SimpleNamespace, random: np.random.Generator) -> Iterator[Gr
 
 def test_each_operation_has_a_line(program: Program, lanes: Library) -> None:
     """No operation of the library is without a test."""
-    codes = [encode(each, lanes.numbers) for each in program.operations]
+    codes = [encode(each, lanes) for each in program.operations]
     used = {int.from_bytes(code[:4], "little") for code in codes if code is not None}
     assert {name for name, number in lanes.numbers.items() if number not in used} == set()
 
@@ -226,7 +242,7 @@ def test_registers_are_the_same(program: Program, lanes: Library) -> None:
     random = np.random.default_rng(35)
     compared = 0
     for operation in program.operations:
-        if encode(operation, lanes.numbers) is None:
+        if encode(operation, lanes) is None:
             assert operation.kind == "terminator", operation.statement.text
             continue
         (run,) = runs.with_runs([operation], [operation], program.native, lanes)
@@ -248,6 +264,32 @@ def test_registers_are_the_same(program: Program, lanes: Library) -> None:
                     )
             compared += 1
     assert compared == 4 * (len(program.operations) - 1)
+
+
+def test_functions_of_many_numbers(program: Program, lanes: Library) -> None:
+    """What has a table or rounds in steps, of numbers of all exponents and signs, some beside powers of two."""
+    random, warps = np.random.default_rng(38), 1024
+    words = random.integers(0, 1 << 32, (warps, 32), dtype=np.uint64).astype(np.uint32)
+    words[: warps // 2] = (np.arange(warps // 2 * 32) << 18).reshape(-1, 32)
+    words[: warps // 4] += random.integers(-2, 3, (warps // 4, 32)).astype(np.uint32)
+    machine = machine_of(program, random, warps)
+    group = Group(machine, np.arange(warps), None)  # type: ignore[arg-type]
+    compared = 0
+    for operation in program.operations:
+        if not MANY.search(operation.statement.text):
+            continue
+        (run,) = runs.with_runs([operation], [operation], program.native, lanes)
+        a, b, _ = _sources(operation)
+        machine.registers[a][:], machine.registers[b][:] = words, random.permutation(words.ravel()).reshape(warps, 32)
+        before = machine.registers
+        wanted = execute(program, operation, machine, group)
+        machine.registers = before
+        found = execute(program, run, machine, group)
+        machine.registers = before
+        for number in operation.writes:
+            np.testing.assert_array_equal(wanted[number], found[number], operation.statement.text)
+        compared += 1
+    assert compared > 25
 
 
 def test_runs_execute_in_order(program: Program, lanes: Library) -> None:
