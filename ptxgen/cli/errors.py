@@ -37,12 +37,12 @@ def report(error: BaseException, command: str = "ptxgen") -> int | None:
     """
     if isinstance(error, InputError):
         return _say(str(error), error.excerpt, error.code)
-    usage = getattr(error, "format_message", None)
-    if callable(usage):  # typer's and click's own: an unknown option, a missing argument, a value of the wrong type
+    if hasattr(error, "format_message"):  # typer's own
+        from ptxgen.cli.common import usage
+
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else command
-        sentence = " ".join(str(usage()).split()).rstrip(".")
-        return _say(f"{sentence[:1].lower()}{sentence[1:]} (see '{command} --help')")
+        return _say(f"{usage.sentence(error)} (see '{command} --help')")
     if isinstance(error, MemoryError):
         return _say("this problem does not fit into the memory of this machine; take smaller sizes")
     if type(error).__module__.startswith("ptxgen."):

@@ -111,7 +111,7 @@ def test_sources_are_shown(cli: Cli) -> None:
         (("64", "64", "64", "--clock", "0"), "the clock must be 100 to 10000 MHz, not 0"),
         (("64", "64", "64", "--clock", "nan"), "the clock must be 100 to 10000 MHz, not nan"),
         (("64", "64", "64", "--count", "0"), "the planner lists 1 configuration or more, not 0"),
-        (("64", "64", "x"), "invalid value for 'K'"),
+        (("64", "64", "x"), "K must be a whole number, not 'x' (see"),
         (("256", "256", "72", "--kernel", "mxfp8-o11"), "K must be a multiple of 32, the block of e4m3 with ue8m0"),
         (("256", "256", "72", "--dtype", "nvfp4"), "K must be a multiple of 16, the block of e2m1 with ue4m3 scales"),
         (("256", "133", "64", "--kernel", "mxfp8-quantizing"), "N must be a multiple of 32, the columns of a scale"),
