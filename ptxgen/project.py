@@ -1,7 +1,7 @@
 """The table `[tool.ptxgen]` of a project's pyproject.toml: defaults of the command's options and of the pytest plugin.
 
     [tool.ptxgen]
-    target = "sm_100a"               # --target
+    target = "sm_100a"               # --target; in pytest that of the emulator
     schedules = 5                    # --schedules of run; eager, late and three seeds of random in pytest
     accept = "accepted.toml"         # --accept, relative to this file
     fail-on = "advice"               # --fail-on: error, advice or never

@@ -24,7 +24,7 @@ from ptxgen.instr.model.check import check
 from ptxgen.syntax import Instruction, Module
 
 if TYPE_CHECKING:
-    from ptxgen.device import Device, Finding, Kernel, LaunchReport
+    from ptxgen.device import Accept, Device, Finding, Kernel, LaunchReport
 
 Schedule = Literal["eager", "late", "random"]
 Fate = Literal["needed", "advised", "not needed", "not reached", "not judged"]
@@ -160,6 +160,7 @@ def audit(
     subject: Subject,
     *,
     schedules: Sequence[tuple[Schedule, int]] = SCHEDULES,
+    accept: Sequence[Accept] = (),
     seconds: float | None = None,
     jobs: int | None = None,
     dask: str | None = None,
@@ -167,19 +168,20 @@ def audit(
 ) -> Audit:
     """Judge every change of the subject's synchronization.
 
-    After `seconds` (None: no limit) what is left is `not judged`. `jobs` and `dask` as for `ptxgen.executor.Executor`.
+    Findings of `accept` count neither for the kernel nor for a change of it. After `seconds` (None: no limit) what is
+    left is `not judged`. `jobs` and `dask` as for `ptxgen.executor.Executor`.
     Raises AuditError for a kernel that is not right and clean as it is.
     """
     began = time.monotonic()
     progress("running the kernel as it is")
-    baseline = begin(subject, schedules)
+    baseline = begin(subject, schedules, accept)
     changes = _legal(subject)
     reached = [each for each in changes if (each.line, each.column) in baseline.executed]
     # Whole instructions before their scopes and semantics: a bounded audit says most with those.
     reached.sort(key=lambda each: not each.kind.endswith("dropped"))
     made = {id(each): Verdict(each, "not reached") for each in changes}
     made.update({id(each): Verdict(each, "not judged", message="time limit") for each in reached})
-    work = [_Work(subject, each, baseline, tuple(schedules)) for each in reached]
+    work = [_Work(subject, each, baseline, tuple(schedules), tuple(accept)) for each in reached]
     with Executor(jobs, dask) as executor:
         for outcome in executor.map(_judged, work, ordered=False, name=lambda each: str(each.mutant), what="changes"):
             mutant = outcome.item.mutant
@@ -217,13 +219,15 @@ def _errors(text: str, target: str) -> int:
     return sum(each.severity == "error" for each in check(text, target))
 
 
-def begin(subject: Subject, schedules: Sequence[tuple[Schedule, int]] = SCHEDULES) -> Baseline:
+def begin(
+    subject: Subject, schedules: Sequence[tuple[Schedule, int]] = SCHEDULES, accept: Sequence[Accept] = ()
+) -> Baseline:
     """Run the kernel as it is under all schedules. Raises AuditError where it is not right and clean."""
     instructions, advice, digests = 0, set[str](), list[bytes]()
     executed = set[tuple[int, int]]()
     for schedule, seed in schedules:
         counts = LineCounts()
-        result = subject.run(subject.text, Emulator(subject.target, schedule, seed, observers=(counts,)))
+        result = subject.run(subject.text, Emulator(subject.target, schedule, seed, observers=(counts,), accept=accept))
         if not result.ok:
             shown = next((each for each in result.launch.findings if each.severity == "error"), None)
             why = f"[{shown.code}] {shown.message}" if shown else "its result is wrong"
@@ -267,10 +271,11 @@ class _Work:
     mutant: Mutant
     baseline: Baseline
     schedules: tuple[tuple[Schedule, int], ...]
+    accept: tuple[Accept, ...]
 
 
 def _judged(work: _Work) -> Verdict:
-    return judge(work.subject, work.mutant, work.baseline, work.schedules)
+    return judge(work.subject, work.mutant, work.baseline, work.schedules, work.accept)
 
 
 def judge(
@@ -278,13 +283,14 @@ def judge(
     mutant: Mutant,
     baseline: Baseline,
     schedules: Sequence[tuple[Schedule, int]] = SCHEDULES,
+    accept: Sequence[Accept] = (),
 ) -> Verdict:
     """Run a change under one schedule after the other until one shows it."""
     text = mutant.applied(subject.text)
     advised: Verdict | None = None
     for number, (schedule, seed) in enumerate(schedules):
         steps = _PATIENCE * max(baseline.instructions, _FEWEST_STEPS)
-        result = subject.run(text, Emulator(subject.target, schedule, seed, max_steps=steps))
+        result = subject.run(text, Emulator(subject.target, schedule, seed, max_steps=steps, accept=accept))
         found = _shown(subject, mutant, result, baseline, number, name_of(schedule, seed))
         if found is not None and found.fate != "advised":
             return found

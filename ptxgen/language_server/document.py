@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from ptxgen import syntax
+from ptxgen.device.accept import Accept, AcceptError
+from ptxgen.device.inline import MARK
 from ptxgen.instr.model.analyze import Analysis, Step
-from ptxgen.instr.model.check import check
+from ptxgen.instr.model.check import Diagnostic, check
 from ptxgen.instr.model.explain import Explanation, explain
 from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.symbols import Severity, Symbol
 from ptxgen.language_server.completion import Item, names, opcodes
 from ptxgen.syntax import PtxSyntaxError, parse
 
+#: What messages about comments of the text call it.
+_NAME = "PTX"
+_OF_COMMENT = re.compile(rf"{_NAME}:(\d+): (.*)", re.DOTALL)
 #: Syntax errors that one look passes over, each at the cost of another parse.
 _PASSED_OVER = 6
 _COMMENT = re.compile(r"//.*|/\*.*?\*/")
@@ -43,10 +48,17 @@ class Mark(NamedTuple):
 
 
 class Document:
-    """One state of a text. `before` is the state before it, whose names are offered while this one does not parse."""
+    """One state of a text. `before` is the state before it, whose names are offered while this one does not parse.
 
-    def __init__(self, text: str, before: Document | None = None) -> None:
+    `target` replaces the module's own; `accept` are reviewed diagnostics besides those that comments accept.
+    """
+
+    def __init__(
+        self, text: str, before: Document | None = None, target: str | None = None, accept: Sequence[Accept] = ()
+    ) -> None:
         self.lines = text.replace("\r\n", "\n").split("\n")
+        self._target = target
+        self._accept = accept
         self._errors: list[PtxSyntaxError] = []
         self._module = self._parsed()
         self._analysis = Analysis(self._module) if self._module is not None else None
@@ -94,12 +106,28 @@ class Document:
             for each in self._errors
         ]
         if self._module is not None:
-            for each in check(self._module, analysis=self._analysis):
+            diagnostics = check(self._module, self._target, analysis=self._analysis)
+            try:
+                diagnostics = self._not_accepted(self._module, diagnostics)
+            except AcceptError as error:
+                said = _OF_COMMENT.fullmatch(str(error))
+                line = int(said[1]) - 1 if said else 0
+                found.append(Mark(line, 0, len(self.lines[line]), "error", "accept", said[2] if said else str(error)))
+            for each in diagnostics:
                 if self._errors and each.code == "undeclared-name":
                     continue  # its declaration may be what does not parse
                 end = max(each.column, each.end_column - 1)
                 found.append(Mark(each.line - 1, each.column - 1, end, each.severity, each.code, each.message))
         return found
+
+    def _not_accepted(self, module: syntax.Module, found: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+        """Those that nobody has reviewed. Raises AcceptError for a comment that cannot be used."""
+        text = "\n".join(self.lines)
+        if not self._accept and MARK not in text:
+            return found
+        from ptxgen.reports.convert import checked  # which takes as long to import as all the rest
+
+        return checked(_NAME, text, module, "", found, self._accept).diagnostics
 
     def hover(self, line: int, column: int) -> str | None:
         """Markdown: what a name under the cursor stands for, and all of the instruction that it is in."""
@@ -135,7 +163,7 @@ class Document:
 
     @property
     def target(self) -> tuple[str, str]:
-        """The `.target` and `.version` of the text; empty where it has none."""
+        """The target and the `.version` of the text; empty where it has none."""
         found = {"target": "", "version": ""}
         for text in self.lines:
             match = re.match(r"\s*\.(target|version)\s+([\w.]+)", text)
@@ -143,7 +171,7 @@ class Document:
                 found[match[1]] = match[2]
             if all(found.values()):
                 break
-        return found["target"], found["version"]
+        return self._target or found["target"], found["version"]
 
     def _scope(self, line: int, column: int) -> Scope | None:
         index = bisect_right(self._places, (line, column)) - 1

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
 from pygls.workspace import ServerTextPosition, ServerTextRange, TextDocument
 
+from ptxgen.device.accept import Accept, AcceptError, read_accepts
 from ptxgen.instr import load_all
 from ptxgen.language_server.completion import Item, opcodes
 from ptxgen.language_server.document import Document, Mark
+from ptxgen.project import ProjectError, find_project
 
 #: Seconds without a change after which diagnostics are published.
 _PAUSE = 0.15
@@ -32,13 +37,28 @@ class Server(LanguageServer):
     def __init__(self) -> None:
         super().__init__("ptxgen", version("ptxgen"))
         self.read: dict[str, tuple[int | None, Document]] = {}
+        self.said: set[str] = set()
 
     def document(self, uri: str) -> tuple[TextDocument, Document]:
         text = self.workspace.get_text_document(uri)
         known = self.read.get(uri)
         if known is None or known[0] != text.version:
-            known = self.read[uri] = text.version, Document(text.source, known[1] if known else None)
+            before = known[1] if known else None
+            known = self.read[uri] = text.version, Document(text.source, before, *self.project(uri))
         return text, known[1]
+
+    def project(self, uri: str) -> tuple[str | None, Sequence[Accept]]:
+        """The target and the accepted findings of `[tool.ptxgen]` for a document; the client shows what is wrong."""
+        path = to_fs_path(uri)
+        try:
+            found = find_project(Path(path).parent) if path else None
+            accept = read_accepts(found.accept) if found and found.accept else ()
+        except (ProjectError, AcceptError) as error:
+            if str(error) not in self.said:
+                self.said.add(str(error))
+                self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"ptxgen: {error}"))
+            return None, ()
+        return (found.target if found else None), accept
 
     def publish(self, uri: str) -> None:
         text, document = self.document(uri)

@@ -220,3 +220,17 @@ def test_nothing_follows_behind_the_last_line() -> None:
     document = Document(TEXT)
     assert document.completions(len(document.lines), 0) == []
     assert document.hover(len(document.lines), 0) is None
+
+
+def test_what_a_comment_accepts_is_no_diagnostic() -> None:
+    """As for `ptxgen check`; a comment that cannot be used is marked."""
+    broken = TEXT.replace("ld.global.u32", "ld.gobal.u32")
+    line = next(number for number, each in enumerate(broken.split("\n")) if "ld.gobal" in each)
+    assert [each.line for each in Document(broken).diagnostics()] == [line]
+    comment = "// ptxgen: accept unknown-modifier: a test\n"
+    lines = broken.split("\n")
+    accepted = "\n".join([*lines[:line], comment.strip(), *lines[line:]])
+    assert Document(accepted).diagnostics() == []
+    found, other = Document(accepted.replace(": a test", "")).diagnostics()
+    assert (found.line, found.code, other.code) == (line, "accept", "unknown-modifier")
+    assert found.message.startswith("an accepting comment is '// ptxgen: accept CODE: reason'")

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,16 +22,22 @@ _PATIENCE = 60
 class Session:
     """An editor with one document open."""
 
-    def __init__(self) -> None:
+    def __init__(self, uri: str = URI) -> None:
         from pygls.lsp.client import LanguageClient
 
         self.client: Any = LanguageClient("test", "1")
         self.published: asyncio.Queue[Any] = asyncio.Queue()
         self.version = 1
+        self.uri = uri
+        self.shown: list[str] = []
 
         @self.client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         def _published(params: Any) -> None:
             self.published.put_nowait(params)
+
+        @self.client.feature(types.WINDOW_SHOW_MESSAGE)
+        def _shown(params: Any) -> None:
+            self.shown.append(params.message)
 
     async def open(self, text: str) -> Any:
         await self.client.start_io(sys.executable, "-m", "ptxgen", "language-server")
@@ -38,7 +45,7 @@ class Session:
             types.InitializeParams(capabilities=types.ClientCapabilities(), root_uri="file:///")
         )
         self.client.initialized(types.InitializedParams())
-        item = types.TextDocumentItem(URI, "ptx", self.version, text)
+        item = types.TextDocumentItem(self.uri, "ptx", self.version, text)
         self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
         return answer
 
@@ -50,13 +57,13 @@ class Session:
         where = types.Range(types.Position(line, begin), types.Position(line, end))
         self.client.text_document_did_change(
             types.DidChangeTextDocumentParams(
-                types.VersionedTextDocumentIdentifier(self.version, URI),
+                types.VersionedTextDocumentIdentifier(self.version, self.uri),
                 [types.TextDocumentContentChangePartial(where, text)],
             )
         )
 
     def place(self, line: int, column: int) -> dict[str, Any]:
-        return {"text_document": types.TextDocumentIdentifier(URI), "position": types.Position(line, column)}
+        return {"text_document": types.TextDocumentIdentifier(self.uri), "position": types.Position(line, column)}
 
     async def close(self) -> int | None:
         await self.client.shutdown_async(None)
@@ -95,6 +102,28 @@ async def _a_session() -> None:
     while published.version != session.version:
         published = await session.diagnostics()
     assert not published.diagnostics
+    assert await session.close() == 0
+
+
+def test_the_projects_target_and_accepted_findings_count(tmp_path: Path) -> None:
+    asyncio.run(_a_project(tmp_path))
+
+
+async def _a_project(folder: Path) -> None:
+    """What `ptxgen check` takes from pyproject.toml, an editor shows."""
+    table = folder / "pyproject.toml"
+    table.write_text('[tool.ptxgen]\ntarget = "sm_80"\naccept = "ok.toml"\n')
+    entry = 'code = "unknown-modifier"\ninstruction = "bar.synk 0;"\nreason = "a test"\n'
+    (folder / "ok.toml").write_text(f"[[accept]]\n{entry}")
+    text = ".version 8.7\n.target sm_90a\n.entry k()\n{\n    wgmma.fence.sync.aligned;\n    bar.synk 0;\n    ret;\n}\n"
+    session = Session((folder / "k.ptx").as_uri())
+    await session.open(text)
+    (found,) = (await session.diagnostics()).diagnostics
+    assert (found.range.start.line, "sm_80" in found.message) == (4, True)
+    table.write_text('[tool.ptxgen]\ntarget = "sm_8"\n')
+    session.change(6, 0, 0, " ")
+    assert len((await session.diagnostics()).diagnostics) == 1  # by the file's own target
+    assert [each for each in session.shown if "target must be an architecture" in each]
     assert await session.close() == 0
 
 

@@ -35,13 +35,19 @@ def defaults(words: Sequence[str]) -> dict[str, Defaults]:
         # A shipped kernel has a target of its own; thresholds are for comparisons.
         values["target"] = found.target if any(Path(word).suffix == ".ptx" for word in words) else None
         values["fail_on"] = found.sass_fail_on if words[1:2] in (["diff"], ["gate"]) else None
+    if words[0] in _COMPILING and (not any(word.endswith(".cu") for word in words) or "--machine" in given):
+        values["target"] = None  # of PTX and shipped kernels, and of a machine, the target is known
     wanted = _COMMANDS[words[0]]
     return {words[0]: {name: value for name, value in values.items() if name in wanted and value is not None}}
 
 
+#: Commands whose --target is what nvcc compiles FILE.cu for.
+_COMPILING = frozenset({"run", "audit", "time"})
 #: By command, the options that have defaults there.
 _COMMANDS = {
-    "run": ("accept", "fail_on", "schedule", "schedules"),
+    "run": ("target", "accept", "fail_on", "schedule", "schedules"),
+    "audit": ("target", "accept"),
+    "time": ("target",),
     "exec": ("target", "accept", "fail_on", "schedule"),
     "check": ("target", "accept", "fail_on"),
     "assemble": ("target",),

@@ -11,6 +11,7 @@ import typer
 from ptxgen.cli.common.formats import AsJson, Formats, Output
 from ptxgen.cli.common.groups import FILE, JOB, Given, grouped
 from ptxgen.cli.common.options import (
+    AcceptFile,
     CDType,
     Columns,
     DaskAddress,
@@ -62,6 +63,7 @@ def audit(
     ] = None,
     jobs: Jobs = None,
     dask: DaskAddress = None,
+    accept: AcceptFile = None,
     every: Annotated[
         bool, typer.Option("--all", help="List the changes that are needed too, with the reason.")
     ] = False,
@@ -83,6 +85,7 @@ def audit(
     from ptxgen.audit import audit as judge_all
     from ptxgen.cli.common.terminal import steps
     from ptxgen.cli.launch.findings import audit_results
+    from ptxgen.device import read_accepts
     from ptxgen.executor import require_workers
 
     written = Output.of(formats, as_json=as_json)
@@ -91,9 +94,10 @@ def audit(
     require_workers(jobs, dask)
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, not {seed}")
+    accepted = read_accepts(accept) if accept is not None else ()
     subject = _subject(kernel, (m, n, k), settings, dtype, c_dtype, seed, launch, attention, given)
     with steps() as progress:
-        made = judge_all(subject, seconds=seconds, jobs=jobs, dask=dask, progress=progress.begin)
+        made = judge_all(subject, accept=accepted, seconds=seconds, jobs=jobs, dask=dask, progress=progress.begin)
     costs = _costs(subject)
     written.write(
         text=lambda: _print(kernel, made, costs, every=every),

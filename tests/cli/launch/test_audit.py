@@ -77,6 +77,16 @@ def test_a_needed_barrier_a_redundant_one_and_an_unreached_fence(cli: Cli, excha
     ]
 
 
+def test_accepted_findings_do_not_count(cli: Cli, exchange: Path) -> None:
+    """Neither for the kernel as it is, nor for a change of it."""
+    exchange.write_text(EXCHANGE.replace("bar.sync 0;", "// none"))
+    assert "an audit requires a kernel that is right and clean" in cli("audit", exchange, *OUT, "--jobs", 0).err
+    entry = 'code = "shared-race"\ninstruction = "ld.shared.u32 %v, [%b];"\nreason = "a test"\n'
+    accepted = exchange.with_name("ok.toml")
+    accepted.write_text(f"[[accept]]\n{entry}")
+    assert verdicts(cli, exchange, *OUT, "--accept", accepted)[0] == (REDUNDANT, "dropped", "not needed", "")
+
+
 def test_what_else_an_instruction_may_be_there_for_is_said(cli: Cli, exchange: Path) -> None:
     """Where no run needs a barrier of a warp, its use for convergence is said, and nothing of other kinds."""
     exchange.write_text(EXCHANGE.replace("bar.sync 1", "bar.warp.sync -1"))
