@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic.formats import FORMATS
 from ptxgen.emulator.arrays import all_set, any_set
+from ptxgen.emulator.native.library import chosen, pointer_to
 
 Values = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -98,6 +99,8 @@ def fused(
     """
     if c is None:
         c = np.zeros((*a.shape[:-1], b.shape[-2]), np.float32)
+    if scales is None and (made := _by_machine_code(a, b, c, types, rule)) is not None:
+        return made
     left, right = (a, b) if scales is None else (_scaled(a, scales[0]), _scaled(b, scales[1]))
     special = None
     if not all(all_set(np.isfinite(each)) for each in (left, right, c)):
@@ -115,6 +118,26 @@ def fused(
     if special is not None:
         np.copyto(found, special, where=~np.isfinite(special), casting="unsafe")
     return found
+
+
+def _by_machine_code(a: Values, b: Values, c: Values, types: tuple[str, str, str], rule: Rule) -> NDArray[Any] | None:
+    """The same by sums.c; None without it, or where something is not finite."""
+    library = chosen()
+    if library is None:
+        return None
+    a, b, c = (np.ascontiguousarray(each, np.float32) for each in (a, b, c))
+    m, n = c.shape[-2:]
+    sizes = np.array([c.size // (m * n), m, n, a.shape[-1]], np.int64)
+    least = np.array([FORMATS[type].smallest for type in types], np.int64)
+    floor = rule.floor(types)
+    rules = rule.fraction, rule.kept, _LEAST_WIDE if floor is None else floor
+    given, sized = tuple(map(pointer_to, (a, b, c))), (pointer_to(sizes), pointer_to(least))
+    if types[2] == "f16":
+        totals = np.empty(c.shape, np.float64)
+        failed = library.sums(*given, pointer_to(totals), None, *sized, *rules)
+        return None if failed else rounded(totals, "f16")
+    found = np.empty(c.shape, np.float32)
+    return None if library.sums(*given, None, pointer_to(found), *sized, *rules) else found
 
 
 def rounded(exact: Doubles, d_type: str, kept: int = USUAL.kept, *, subnormal: bool = True) -> NDArray[Any]:

@@ -52,6 +52,8 @@ class Library:
         self.table = loaded.ptxgen_table
         self.table.restype = None
         self.table.argtypes = [count, *[pointer] * 5, count]
+        self.sums = loaded.ptxgen_sums
+        self.sums.argtypes = [*[pointer] * 7, *[count] * 3]
         self.offsets = loaded.ptxgen_offsets
         self.offsets.argtypes = [pointer, pointer, count, ctypes.c_uint64, count, count, pointer, pointer]
         self.gather = loaded.ptxgen_gather

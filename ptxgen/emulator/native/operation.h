@@ -7,19 +7,10 @@
 #include <string.h>
 
 #include "lanes.h"
+#include "types.h"
 
 #define LANES 32
 
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int8_t s8;
-typedef int16_t s16;
-typedef int32_t s32;
-typedef int64_t s64;
-typedef float f32;
-typedef double f64;
 typedef u8 pred;
 
 /* Reading and writing registers. */
@@ -257,8 +248,6 @@ struct named {
 };
 
 #define N(NAME) {#NAME, NAME},
-
-#define EXPORT __attribute__((visibility("default")))
 
 /* The operations of floats.c. */
 extern const struct named ptxgen_floats[];
