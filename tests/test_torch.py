@@ -181,9 +181,7 @@ def test_plans_and_kernels_are_made_once(torch: Any, gemm: Any) -> None:
 def test_sums_in_global_memory(torch: Any, gemm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The workspace of a kernel that splits K over CTAs without a cluster is given to it."""
     module = importlib.import_module("ptxgen.torch.prepared")
-    plan = find("hopper/overlapped").plan(
-        n_tile=64, cluster_m=1, scheduler="grid", panel=0, stages=2, split_k=2, sums="memory"
-    )
+    plan = find("hopper/overlapped").plan(n_tile=64, cluster_m=1, scheduler="grid", panel=0, stages=2, k_clusters=2)
     monkeypatch.setattr(module, "best", lambda m, n, k, **given: Choice(plan, m, n, k))
     a, b = (torch.randint(-4, 5, shape).to(torch.bfloat16) for shape in ((150, 264), (264, 88)))
     with importlib.import_module("ptxgen.torch").emulated(target="sm_90a"):

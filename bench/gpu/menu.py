@@ -79,7 +79,13 @@ _WIDE_RINGS = (
     (192, 240, {"chunk": 16, "chunk_buffers": 1}),
 )
 _WIDE_SPLIT = ((64, 272), (64, 320), (64, 384), (128, 272), (128, 288), (128, 320), (128, 384), (192, 256))
-_SPLIT_MEMORY = ((64, 128), (64, 192), (64, 256), (128, 128), (128, 160), (128, 192), (128, 256), (192, 160))
+#: Tiles of which several clusters have a share of K each.
+_OF_CLUSTERS = (
+    *((64, n_tile) for n_tile in (64, 96, *range(128, 257, 16))),
+    *((128, n_tile) for n_tile in (64, 80, *range(96, 257, 16), 104, 120, 152, 168, 184, 200)),
+    *((192, n_tile) for n_tile in (96, 128, 144, 160, 192, 208)),
+    *((256, n_tile) for n_tile in (80, 96, 112, 128, 144)),
+)
 #: Operands as products: their options by name.
 PRODUCTS: dict[str, dict[str, Any]] = {
     "bf16": {"dtype": "bf16"},
@@ -213,14 +219,25 @@ def _wide() -> Iterator[dict[str, Any]]:
         yield {**grid, "m_tile": m_tile, "n_tile": n_tile, "split_k": parts, "sums": "ring", **turned}
 
 
-def _split_memory() -> Iterator[dict[str, Any]]:
-    """K split over CTAs of clusters that multicast, with sums in global memory."""
-    grid = {**_ALONE, "scheduler": "grid", "sums": "memory"}
-    two, four, eight = _CLUSTERS, _FOURS[:1], _BOTH[3:4]
-    for turned, (m_tile, n_tile) in product(({}, {"c_major": "m"}), _SPLIT_MEMORY):
-        tile = {**grid, "m_tile": m_tile, "n_tile": n_tile, **turned}
-        for cluster, parts in (*product(two, (2, 4)), *product(four, (2, 3, 4, 8)), *product(eight, (2, 4))):
-            yield {**tile, **cluster, "split_k": parts}
+def _k_clusters() -> Iterator[dict[str, Any]]:
+    """K split over several clusters, which multicast, or split their share themselves, or both."""
+    grid = {**_ALONE, "scheduler": "grid"}
+    ring = {"sums": "ring"}
+    shares = [
+        *product(({},), (2, 3, 4, 6)),
+        *product(_CLUSTERS, (2, 3, 4, 6, 8)),
+        *product(_FOURS[:1], (2, 3, 4, 6, 8)),
+        *product(_BOTH[3:], (2, 3, 4)),
+        *product(({"split_k": 2, **ring},), (2, 3, 4, 6)),
+        *product(({"split_k": 3, **ring}, {"split_k": 4, **ring}), (2, 3, 4, 6, 8)),
+        *product(({"split_k": 8, **ring},), (2, 3, 4)),
+        *product(({**_CLUSTERS[0], "split_k": 2, **ring}, {**_CLUSTERS[1], "split_k": 2, **ring}), (2, 3, 4, 6)),
+        *product(({**_CLUSTERS[0], "split_k": 4, **ring}, {**_CLUSTERS[1], "split_k": 4, **ring}), (2, 3, 4)),
+        *product(({**_FOURS[0], "split_k": 2, **ring},), (2, 3, 4)),
+    ]
+    for turned, (m_tile, n_tile), (split, clusters) in product(({}, {"c_major": "m"}), _OF_CLUSTERS, shares):
+        groups = {"warpgroups": 2} if m_tile == 256 else {}
+        yield {**grid, "m_tile": m_tile, "n_tile": n_tile, **groups, **turned, **split, "k_clusters": clusters}
 
 
 def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan:
@@ -253,7 +270,7 @@ def _planned(product: Mapping[str, Any], options: Mapping[str, Any]) -> GemmPlan
 def menu(product: str) -> dict[Spec, GemmPlan]:
     """The kernels of a product ("bf16", "fast" or "promoted") by spec."""
     made: dict[Spec, GemmPlan] = {}
-    for options in (*_many(), *_few(), *_swapped(), *_clusters(), *_wide(), *_split_memory()):
+    for options in (*_many(), *_few(), *_swapped(), *_clusters(), *_wide(), *_k_clusters()):
         if product == "promoted" and options.get("consumers") == "pingpong":
             continue  # nothing hides the additions: 1.2 to 1.6 times as long (docs/hopper-tuning.md)
         try:

@@ -18,7 +18,7 @@ _SCHEDULERS = ("grid", "static", "stream", "clc")
 _CONSUMERS = ("cooperative", "pingpong")
 _ORDERS = ("panels", "hilbert")
 _PHASES = ("register", "local")
-_SUMS = ("own", "ring", "memory")
+_SUMS = ("own", "ring")
 _STORE_CACHES = ("", "no_allocate")
 _KINDS = ("", *SCALED_KINDS)
 _SCALES = ("", "ue8m0", "ue4m3")
@@ -101,12 +101,19 @@ class GemmConfig:
         "warpgroups share a tile, or alternate tiles: one runs MMAs while the other stores",
         choices=_CONSUMERS,
     )
-    split_k: int = option(1, "CTAs that share the K blocks of a tile and add up their sums", range=(1, 8, 1))
+    split_k: int = option(
+        1, "CTAs of a cluster that share the K blocks of a tile and add up their sums", range=(1, 8, 1)
+    )
     sums: str = option(
         "own",
-        "where the sums of the CTAs of a split tile go: in a cluster shared memory of their own, or that of A and B; "
-        "memory: a global workspace, and the CTAs need no cluster",
+        "where the sums of the CTAs of a cluster go that splits K: shared memory of their own, or that of A and B",
         choices=_SUMS,
+    )
+    k_clusters: int = option(
+        1,
+        "clusters, or CTAs where tiles have none, that share the K blocks of a tile and add up their sums in a global "
+        "workspace; they need not run at once",
+        range=(1, 16, 1),
     )
     lag: int = option(0, "K blocks by which the second of two warpgroups lags behind the first", range=(0, 4, 1))
     load_registers: int = option(

@@ -43,27 +43,26 @@ def require_splits(config: GemmConfig, hopper_roles: bool) -> None:
     """
     if config.scheduler == "stream" and (not hopper_roles or config.batched):
         raise PlanError("stream takes a Hopper kernel with roles and without batches")
-    m, n, parts = config.cluster_m, config.cluster_n, config.split_k
+    m, n, parts, clusters = config.cluster_m, config.cluster_n, config.split_k, config.k_clusters
     if config.scheduler == "stream" and min(m, n) > 1:
         raise PlanError(f"stream takes clusters along M or along N, but {m}×{n} goes along both")
     if parts == 1 and config.sums != "own":
         raise PlanError(f"sums={config.sums} takes split_k of 2 or more")
-    if parts == 1:
+    if parts == clusters == 1:
         return
+    words = " ".join(f"{name}={count}" for name, count in (("split_k", parts), ("k_clusters", clusters)) if count > 1)
     if not hopper_roles:
-        raise PlanError(f"split_k={config.split_k} takes a Hopper kernel with roles")
+        raise PlanError(f"{words} takes a Hopper kernel with roles")
     needed: dict[str, object] = {"scheduler": "grid", "consumers": "cooperative", "lag": 0}
-    memory = config.sums == "memory"
-    if memory:
+    if clusters > 1:
         needed |= {"scales": "none", "batched": False}
     elif config.scales != "none":
         needed |= {"cluster_m": 1, "cluster_n": 1}
     others = [f"{name}={as_text(getattr(config, name))}" for name in needed if getattr(config, name) != needed[name]]
     if others:
         takes = ", ".join(f"{name}={as_text(value)}" for name, value in needed.items())
-        words = f"split_k={config.split_k}{' sums=memory' * memory}"
         raise PlanError(f"{words} takes {takes}; this kernel has {', '.join(others)}")
-    if m * n * parts > 8 and not memory:
+    if m * n * parts > 8:
         raise PlanError(f"a cluster has at most 8 CTAs, but {m}×{n} of split_k={parts} has {m * n * parts}")
 
 
@@ -77,7 +76,7 @@ def require_groups(config: GemmConfig, roles: bool) -> None:
     masked = config.grouped == "masked"
     if not roles:
         raise PlanError(f"grouped={config.grouped} takes a kernel with roles")
-    needed: dict[str, object] = {"batched": masked, "split_k": 1}
+    needed: dict[str, object] = {"batched": masked, "split_k": 1, "k_clusters": 1}
     if masked:
         needed |= {"consumers": "cooperative", "lag": 0}
     if config.scales != "none":
@@ -263,7 +262,7 @@ def scheduler(config: GemmConfig, rows: int) -> TileScheduler:
     """Which tile of `rows` rows a CTA computes, and which next."""
     return TileScheduler(
         config.scheduler, rows, config.n_tile, (config.cluster_m, config.cluster_n), config.panel, config.slots,
-        config.batched, config.order, config.split_k, config.grouped, apart=config.sums == "memory",
+        config.batched, config.order, config.split_k, config.grouped, k_clusters=config.k_clusters,
     )  # fmt: skip
 
 

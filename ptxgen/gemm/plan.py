@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Rows and columns of a CTA of one thread per element.
 NAIVE_TILE = 16
+#: Registers of a consumer beside the sums of a tile and those that it loads.
+_SPARED = 40
 #: Warps of a CTA of a GEMV.
 GEMV_WARPS = 8
 
@@ -190,18 +192,22 @@ class GemmPlan:
     @property
     def cluster(self) -> tuple[int, int, int] | None:
         """CTAs of a cluster; None without clusters."""
-        extents = (*self.scheduler.cluster, self.scheduler.cluster_parts)
+        extents = (*self.scheduler.cluster, self.scheduler.split_k)
         return extents if max(extents) > 1 else None
 
     @property
     def workspace(self) -> Workspace | SplitWorkspace | None:
         """The workspace of a kernel that splits tiles along K and sums in global memory; None for others."""
         accumulator, scheduler = self.accumulator, self.scheduler
-        if not isinstance(accumulator, RegisterAccumulator) or not (scheduler.splits or scheduler.apart):
+        if not isinstance(accumulator, RegisterAccumulator) or not (scheduler.splits or scheduler.k_clusters > 1):
             return None
         registers = accumulator.blocks * accumulator.n // 2
-        if scheduler.apart:
-            return SplitWorkspace(scheduler.split_k, self.roles.storing, registers, accumulator.d_type)
+        if scheduler.k_clusters > 1:
+            free = self.roles.consumer_registers - registers - _SPARED
+            return SplitWorkspace(
+                scheduler.k_clusters, self.roles.storing, registers, accumulator.d_type, scheduler.split_k,
+                min(max(free // 32 * 32, 32), registers),
+            )  # fmt: skip
         return Workspace(
             self.scheduler.slots, self.scheduler.cluster, self.roles.storing, registers, accumulator.d_type
         )
@@ -213,7 +219,7 @@ class GemmPlan:
 
     def share(self, k: int) -> int:
         """The part of K of a CTA, in elements: whole K blocks. The last CTAs of a split tile may have less, or none."""
-        parts = self.scheduler.split_k
+        parts = self.scheduler.parts
         return k if parts == 1 else -(-k // (self.k_tile * parts)) * self.k_tile
 
     @property

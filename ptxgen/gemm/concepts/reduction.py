@@ -40,7 +40,7 @@ class ClusterReduction:
         cls, config: GemmConfig, accumulator: Accumulator | RegisterAccumulator, roles: Roles
     ) -> ClusterReduction | None:
         """The reduction of an accumulator in registers; None where tiles are not split so."""
-        if config.split_k == 1 or config.sums == "memory" or not isinstance(accumulator, RegisterAccumulator):
+        if config.split_k == 1 or not isinstance(accumulator, RegisterAccumulator):
             return None
         registers = accumulator.blocks * accumulator.n // 2
         return cls(config.split_k, roles.storing, registers, accumulator.d_type, config.sums == "ring")

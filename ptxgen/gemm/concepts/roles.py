@@ -85,6 +85,11 @@ class Roles:
         return -(-(accumulator + _OTHER_REGISTERS) // 8) * 8
 
     @property
+    def consumer_registers(self) -> int:
+        """Registers of a thread of a Hopper kernel's consumers at most."""
+        return self.registers[1] if self.registers else _at_launch(self.storing // 4)
+
+    @property
     def storing(self) -> int:
         """Warps that store C."""
         return self.warps - self.epilogue if self.epilogue else 4

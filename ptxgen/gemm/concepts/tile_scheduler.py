@@ -23,10 +23,10 @@ class TileScheduler:
     With `order` hilbert the kernel reads where the tile of a number is from a table in global memory. Else, with
     `panel` > 0: tiles go along N `panel` at a time before the next row of tiles, so that those that run at the same
     time share more of A and B. `cluster` is CTAs along M and N. `batched`: the tiles of a batch come after those of the
-    one before, in the third dimension of the grid or in one row of numbers. `split_k`: CTAs that share a tile, side by
-    side in the third dimension, of the same cluster or `apart`. `extents`: the entry's parameters with M and N.
-    `backward`: along M from the last tile to the first, as later rows take longer; a static kernel takes a later tile
-    and its mirror image one after the other, so that all CTAs have about as much to do.
+    one before, in the third dimension of the grid or in one row of numbers. `split_k`: CTAs of a cluster that share a
+    tile, side by side in the third dimension; `k_clusters`: clusters that do. `extents`: the entry's parameters with M
+    and N. `backward`: along M from the last tile to the first, as later rows take longer; a static kernel takes a later
+    tile and its mirror image one after the other, so that all CTAs have about as much to do.
 
     `grouped`, as mixtures of experts need it: with contiguous B has a matrix for each group of rows of A, and a table
     in global memory names that of each row; with masked the table has how many rows of each batch count, and tiles that
@@ -45,7 +45,7 @@ class TileScheduler:
     grouped: str = "none"
     extents: tuple[str, str] = ("m", "n")
     backward: bool = False
-    apart: bool = False
+    k_clusters: int = 1
 
     def __post_init__(self) -> None:
         if self.kind in ("static", "stream") and self.slots < self.cluster_ctas:
@@ -67,12 +67,12 @@ class TileScheduler:
     @property
     def cluster_size(self) -> int:
         """CTAs of a cluster, those that share a tile included."""
-        return self.cluster_ctas * self.cluster_parts
+        return self.cluster_ctas * self.split_k
 
     @property
-    def cluster_parts(self) -> int:
-        """CTAs of a cluster that share a tile."""
-        return 1 if self.apart else self.split_k
+    def parts(self) -> int:
+        """CTAs that share a tile, each with its share of K."""
+        return self.split_k * self.k_clusters
 
     @property
     def masked(self) -> bool:
@@ -106,10 +106,10 @@ class TileScheduler:
             return self.slots // self.cluster_ctas * self.cluster[0], self.cluster[1], 1
         if y > 65535:
             raise PlanError(f"N = {n} makes {y} tiles of {self.columns}; a grid has at most 65535 in y")
-        if batches * self.split_k > 65535:
-            split = f", {self.split_k} CTAs each," if self.split_k > 1 else ""
+        if batches * self.parts > 65535:
+            split = f", {self.parts} CTAs each," if self.parts > 1 else ""
             raise PlanError(f"{batches} batches{split} do not fit: a grid has at most 65535 in z")
-        return x, y, batches * self.split_k
+        return x, y, batches * self.parts
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles of clusters of one batch."""
@@ -169,8 +169,9 @@ class TileScheduler:
         words += ", tiles past the rows of a batch skipped" if self.masked else ""
         if self.cluster_ctas > 1:
             words += f", clusters of {self.cluster[0]}×{self.cluster[1]} CTAs"
-        if self.split_k > 1:
-            words += f", K split over {'' if self.apart else 'clusters of '}{self.split_k} CTAs"
+        if self.parts > 1:
+            clusters = f"{self.k_clusters} " if self.k_clusters > 1 else ""
+            words += f", K split over {clusters}" + (f"clusters of {self.split_k} CTAs" if self.split_k > 1 else "CTAs")
         return words
 
 

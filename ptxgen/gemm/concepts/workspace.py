@@ -15,7 +15,8 @@ class Workspace:
     """A flag and the sums of each consumer warp of each CTA: first all flags, then the sums, 512 bytes per 4 registers.
 
     A cluster gives the sums of one tile at most: of the one within which its share begins. All flags are 0 before a
-    launch, and after it. `slots` are CTAs.
+    launch, and after it. `slots` are CTAs. `loaded`: registers of a thread that hold sums of
+    another cluster, all in flight at once.
     """
 
     slots: int
@@ -23,6 +24,7 @@ class Workspace:
     warps: int
     registers: int
     d_type: str
+    loaded: int = 32
 
     @property
     def flag_bytes(self) -> int:
@@ -49,18 +51,26 @@ class Workspace:
 
 @dataclass(frozen=True)
 class SplitWorkspace:
-    """Counters and sums of tiles, each split along K over `parts` CTAs that need not run at once.
+    """Counters and sums of tiles, each split along K over `clusters` that need not run at once.
 
     First a counter for each of the `warps` consumer warps of a tile, in the same place whatever the kernel and the
-    problem; then for each tile the sums of its parts, warp by warp, 512 bytes per 4 registers. All counters are 0
-    before a launch, and after it: one workspace serves all launches of a stream.
+    problem; then for each tile the sums of its clusters, warp by warp, 512 bytes per 4 registers. All counters are 0
+    before a launch, and after it: one workspace serves all launches of a stream. `cluster_parts`: CTAs of a cluster
+    that share the tile. `loaded`: registers of a thread that hold sums of another cluster, all in flight at once.
     """
 
-    parts: int
+    clusters: int
     warps: int
     registers: int
     d_type: str
+    cluster_parts: int = 1
+    loaded: int = 32
     counter_bytes: int = COUNTER_BYTES
+
+    @property
+    def parts(self) -> int:
+        """CTAs that share a tile."""
+        return self.clusters * self.cluster_parts
 
     @property
     def even(self) -> bool:
@@ -73,16 +83,16 @@ class SplitWorkspace:
 
     @property
     def part_bytes(self) -> int:
-        """Bytes of the sums of a CTA."""
+        """Bytes of the sums of a cluster."""
         return self.warps * self.warp_bytes
 
     @property
     def tile_bytes(self) -> int:
-        return self.parts * self.part_bytes
+        return self.clusters * self.part_bytes
 
     def bytes_of(self, tiles: int) -> int:
         """Bytes for a problem of so many tiles. Raises PlanError for more than there are counters."""
         if 4 * self.warps * tiles > self.counter_bytes:
             most = self.counter_bytes // 4 // self.warps
-            raise PlanError(f"sums=memory has counters for {most} tiles of {self.warps} warps, not for {tiles}")
+            raise PlanError(f"k_clusters has counters for {most} tiles of {self.warps} warps, not for {tiles}")
         return self.counter_bytes + tiles * self.tile_bytes

@@ -67,8 +67,7 @@ class Estimate:
     def slots(self) -> int:
         """Tiles of clusters that are multiplied at once, one CTA per SM."""
         scheduler = self.plan.scheduler
-        clusters = self.machine.cluster_slots(scheduler.cluster_size)
-        return max(clusters // scheduler.split_k, 1) if scheduler.apart else clusters
+        return max(self.machine.cluster_slots(scheduler.cluster_size) // scheduler.k_clusters, 1)
 
     @property
     def resident(self) -> int:
@@ -166,7 +165,7 @@ class Estimate:
 
     @property
     def tensor_cycles(self) -> float:
-        blocks = -(-self.k // (self.plan.k_tile * self.config.split_k))
+        blocks = -(-self.k // (self.plan.k_tile * self.plan.scheduler.parts))
         if self.split_tiles:
             return -(-self.tiles * blocks // self.slots) * self.k_block_cycles + self._stores * self.epilogue_cycles
         main = self.whole_waves * blocks * self.k_block_cycles + self._stores * self.epilogue_cycles
@@ -211,14 +210,15 @@ class Estimate:
 
     @property
     def _split_cycles(self) -> float:
-        """What stream-K takes to add up the parts of its tiles, or a cluster."""
+        """What stream-K takes to add up the parts of its tiles, or a cluster, or several."""
+        scheduler, made = self.plan.scheduler, 0.0
         if reduction := self.plan.reduction:
-            return reduction.owned * reduction.received / self.machine.cluster_sum.value
-        apart = self.plan.scheduler.apart
-        if not self.split_tiles and not apart:
-            return 0.0
-        parts = self.config.split_k if apart else max(self.slots / self.split_tiles, 1)
-        return self.machine.split.value + parts * 4 * self.plan.m_tile * self.plan.n_tile / self.machine.split_sum.value
+            made = reduction.owned * reduction.received / self.machine.cluster_sum.value
+        if not self.split_tiles and scheduler.k_clusters == 1:
+            return made
+        parts = scheduler.k_clusters / scheduler.split_k if scheduler.k_clusters > 1 else self.slots / self.split_tiles
+        sums = max(parts, 1) * 4 * self.plan.m_tile * self.plan.n_tile
+        return made + self.machine.split.value + sums / self.machine.split_sum.value
 
     @property
     def _capacity(self) -> float:

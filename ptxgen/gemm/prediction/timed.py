@@ -113,10 +113,10 @@ def _arguments(problem: GemmProblem, emulator: Emulator) -> list[Any]:
 
 
 def _workspace(problem: GemmProblem, words: int) -> npt.NDArray[np.uint32]:
-    """A workspace in which a part of a split tile finds the others done, as the last one of a launch does."""
+    """A workspace in which a cluster of a split tile finds the others done, as the last one of a launch does."""
     made, workspace = np.zeros(words, np.uint32), problem.plan.workspace
     if isinstance(workspace, SplitWorkspace):
-        made[: workspace.counter_bytes // 4] = workspace.parts - 1
+        made[: workspace.counter_bytes // 4] = workspace.clusters - 1
     return made
 
 

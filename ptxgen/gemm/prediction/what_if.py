@@ -22,6 +22,7 @@ _OPTIONS += (
     "warpgroups",
     "consumers",
     "split_k",
+    "k_clusters",
     "k_tile_bytes",
     "swizzle",
     "store_bytes",

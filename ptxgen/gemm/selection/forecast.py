@@ -31,7 +31,7 @@ _BUSY, _ROWS, _OUTSIDE = 0.9, 1.08, 0.25
 _RING, _EPILOGUE, _STORE, _SUMS = 1500.0, 58.0, 40.0, 38.0
 _PERSISTENT, _CLUSTER, _SPLIT, _ORDER = 700.0, 900.0, 500.0, 500.0
 _PROMOTE_WAIT, _PROMOTE_CONSUMERS = 100.0, 50.0
-#: Sums through global memory: bytes per cycle of an SM, and cycles until the last part has those of the others.
+#: Sums through global memory: bytes per cycle of an SM, and cycles until the last cluster has those of the others.
 _GATHER, _GATHERED = 40.0, 3000.0
 _L2, _L2_LINES, _ENERGY_L2, _ENERGY_FLOP = 14e6, 20e6, 60e6, 800e6
 _RING_NORM, _NORM = 6.0, 2.5
@@ -69,8 +69,7 @@ class Form:
     swapped: bool
     hinted: bool
     promoted: bool
-    #: Whether the CTAs of a split tile need no cluster, and sum in global memory.
-    apart: bool = False
+    k_clusters: int = 1
 
     @classmethod
     def of(cls, plan: GemmPlan) -> Form:
@@ -85,7 +84,7 @@ class Form:
             panel=plan.scheduler.panel, shared=plan.shared.bytes, resident=max(1, min(registers, fits)),
             grid=config.scheduler == "grid", pingpong=config.consumers == "pingpong", swapped=config.c_major == "m",
             hinted=bool(config.a_hint or config.b_hint), promoted=accumulator.promoted,
-            apart=plan.scheduler.apart,
+            k_clusters=config.k_clusters,
         )  # fmt: skip
 
 
@@ -141,10 +140,9 @@ def count(f: dict[str, Floats], task: Task, card: Card) -> Counted:
     row_bytes = float(task.k * task.element)
     x_step, y_step = f["m_tile"] * f["cluster_m"], f["n_tile"] * f["cluster_n"]
     x, y = np.ceil(x_extent / x_step), np.ceil(y_extent / y_step)
-    # Where the CTAs of a split tile need no cluster, each part is a tile of its own to those that run.
-    apart = f["apart"] > 0
+    # Clusters that share a tile have a part of it each, which is a tile of its own to those that run.
     tiles, own = x * y, f["cluster_m"] * f["cluster_n"]
-    size, parted = own * np.where(apart, 1, f["split_k"]), tiles * np.where(apart, f["split_k"], 1)
+    size, parted = own * f["split_k"], tiles * f["k_clusters"]
     slots = np.array([_CLUSTER_SLOTS.get(int(each), _SMS // int(each)) for each in size], float)
     slots = np.where(grid, slots, np.minimum(slots * np.maximum(1, f["slots"] / _SMS), np.floor(f["slots"] / own)))
     sharing = np.where(
@@ -152,7 +150,7 @@ def count(f: dict[str, Floats], task: Task, card: Card) -> Counted:
     )
     busiest = np.where(grid, np.ceil(parted / slots), np.ceil(parted / slots) * sharing)
     rounds = np.where(grid, np.ceil(busiest / sharing), np.ceil(parted / slots))
-    k_blocks = np.ceil(np.ceil(row_bytes / STAGE_ROW_BYTES) / f["split_k"])
+    k_blocks = np.ceil(np.ceil(row_bytes / STAGE_ROW_BYTES) / (f["split_k"] * f["k_clusters"]))
 
     mma = 4 * f["m_tile"] / 64 * np.maximum(f["n_tile"] / 2, (64 + f["n_tile"]) / 4)
     outside = np.maximum(f["m_tile"] - x_extent, 0) + np.maximum(f["n_tile"] - y_extent, 0)
@@ -164,8 +162,8 @@ def count(f: dict[str, Floats], task: Task, card: Card) -> Counted:
     c_tile = f["m_tile"] * f["n_tile"] * task.c_element
     epilogue = c_tile * line_c**0.5 / _EPILOGUE
     parts = np.where(f["split_k"] > 1, 2 * c_tile * (f["split_k"] - 1) / f["split_k"] / _SUMS + _SPLIT, 0)
-    gathered = (f["split_k"] + 1) * 4 * f["m_tile"] * f["n_tile"] / _GATHER + _GATHERED
-    parts = np.where(apart, gathered, parts)
+    gathered = (f["k_clusters"] / f["split_k"] + 1) * 4 * f["m_tile"] * f["n_tile"] / _GATHER + _GATHERED
+    parts += np.where(f["k_clusters"] > 1, gathered, 0)
     fill = _RING + epilogue + parts
     alone = rounds * (k_blocks * block + fill)
     together = busiest * (k_blocks * shared_block + np.where(sharing > 1, 0.3 * epilogue, 0)) + fill
@@ -175,7 +173,7 @@ def count(f: dict[str, Floats], task: Task, card: Card) -> Counted:
     cycles += np.where(own > 1, _CLUSTER, 0) + np.where(f["panel"] > 0, _ORDER, 0)
 
     operands, c_bytes = (task.m + task.n) * row_bytes, float(task.m * task.n * task.c_element)
-    running = np.minimum(np.where(grid, slots * sharing, slots), parted) / np.where(apart, f["split_k"], 1)
+    running = np.minimum(np.where(grid, slots * sharing, slots), parted) / f["k_clusters"]
     least = np.minimum(np.ceil(running / x), y)
     wide = np.where(f["panel"] > 0, np.clip(np.minimum(f["panel"], y), least, y), least)
     tall = np.minimum(np.ceil(running / wide), x)
@@ -204,7 +202,7 @@ def count(f: dict[str, Floats], task: Task, card: Card) -> Counted:
             np.log(requested / mma), np.log(mma * k_blocks * rounds), one * np.log(c_bytes / operands),
             one * np.log(real / (operands + c_bytes)), f["stages"] * sharing * rows, f["shared"] * sharing,
             np.minimum(k_blocks / f["stages"], 4), x, y, f["panel"], one * card.memory / 1e6,
-            (loaded + c_bytes) / card.memory / us, cycles / _MHZ / us, f["apart"],
+            (loaded + c_bytes) / card.memory / us, cycles / _MHZ / us, f["k_clusters"],
         ],
         axis=1,
     )  # fmt: skip

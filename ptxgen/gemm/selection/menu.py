@@ -61,8 +61,6 @@ def menu_of(product: str) -> Menu:
         forms = read[f"{product}_forms"]
         forest = Forest(*(read[f"{product}_{name}"] for name in _FOREST), depth=int(read[f"{product}_depth"]))
         options = tuple(bytes(read[f"{product}_options"]).decode().split("\n"))
-    # A file of an earlier version has no column for the last fields: none of its kernels has them.
-    forms = np.pad(forms, ((0, 0), (0, len(FIELDS) - forms.shape[1])))
     return Menu(options, {name: forms[:, at].astype(float) for at, name in enumerate(FIELDS)}, forest)
 
 

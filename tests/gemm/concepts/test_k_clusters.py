@@ -1,4 +1,4 @@
-"""K split over CTAs that need no cluster: sums in global memory, and the last warp to come adds them up."""
+"""K split over clusters, or CTAs without: sums in global memory, and the last warp to come adds them up."""
 
 from __future__ import annotations
 
@@ -20,26 +20,35 @@ from ptxgen.gemm.selection.arguments import Packed
 from ptxgen.gemm.selection.dispatch import Choice
 
 NAME = "hopper/overlapped"
-_APART: dict[str, Any] = {"scheduler": "grid", "sums": "memory", "panel": 0, "cluster_m": 1, "stages": 2, "chunk": 32}
+_APART: dict[str, Any] = {"scheduler": "grid", "panel": 0, "cluster_m": 1, "stages": 2, "chunk": 32}
 _FP8: dict[str, Any] = {"dtype": "e4m3", "c_dtype": "bf16"}
 #: ((M, N, K), choices): K blocks that the parts do not divide, fewer than parts, and tails in M, N and K.
 CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
-    ((140, 70, 328), {**_APART, "n_tile": 64, "split_k": 2}),
-    ((70, 140, 700), {**_APART, "n_tile": 64, "m_tile": 64, "split_k": 8}),
-    ((70, 140, 136), {**_APART, "n_tile": 64, "m_tile": 64, "split_k": 4}),  # fewer K blocks than parts
-    ((200, 100, 456), {**_APART, "n_tile": 96, "m_tile": 192, "split_k": 3}),
-    ((300, 70, 328), {**_APART, "n_tile": 64, "cluster_m": 2, "split_k": 2}),
-    ((140, 140, 456), {**_APART, "n_tile": 64, "cluster_n": 2, "split_k": 3, "m_tile": 64, "panel": 8}),
-    ((300, 140, 328), {**_APART, "n_tile": 64, "cluster_m": 2, "cluster_n": 2, "split_k": 4}),
-    ((300, 140, 328), {**_APART, "n_tile": 64, "cluster_m": 4, "cluster_n": 2, "split_k": 2, "m_tile": 64}),
-    ((261, 70, 328), {**_APART, "n_tile": 64, "c_major": "m", "split_k": 2, "cluster_n": 2}),
-    ((140, 70, 328), {**_APART, "n_tile": 64, "split_k": 2, "epilogue": "direct", "c_dtype": "f32"}),
-    ((140, 70, 328), {**_APART, "n_tile": 64, "split_k": 3, "alpha": True, "bias": "f32", "activation": "relu"}),
-    ((140, 70, 656), {**_APART, **_FP8, "n_tile": 64, "split_k": 2}),
-    ((140, 70, 656), {**_APART, **_FP8, "n_tile": 64, "split_k": 3, "promote": False, "cluster_m": 2}),
-    ((300, 70, 656), {**_APART, **_FP8, "n_tile": 64, "m_tile": 256, "warpgroups": 2, "split_k": 2}),
-    ((140, 70, 656), {**_APART, "n_tile": 64, "split_k": 2, "dtype": "s8", "epilogue": "direct"}),
-    ((140, 300, 328), {**_APART, "n_tile": 272, "split_k": 2, "cluster_m": 2, "chunk": 136, "chunk_buffers": 1}),
+    ((140, 70, 328), {**_APART, "n_tile": 64, "k_clusters": 2}),
+    ((70, 140, 700), {**_APART, "n_tile": 64, "m_tile": 64, "k_clusters": 8}),
+    ((70, 140, 136), {**_APART, "n_tile": 64, "m_tile": 64, "k_clusters": 4}),  # fewer K blocks than parts
+    ((200, 100, 456), {**_APART, "n_tile": 96, "m_tile": 192, "k_clusters": 3}),
+    ((300, 70, 328), {**_APART, "n_tile": 64, "cluster_m": 2, "k_clusters": 2}),
+    ((140, 140, 456), {**_APART, "n_tile": 64, "cluster_n": 2, "k_clusters": 3, "m_tile": 64, "panel": 8}),
+    ((300, 140, 328), {**_APART, "n_tile": 64, "cluster_m": 2, "cluster_n": 2, "k_clusters": 4}),
+    ((300, 140, 328), {**_APART, "n_tile": 64, "cluster_m": 4, "cluster_n": 2, "k_clusters": 2, "m_tile": 64}),
+    ((261, 70, 328), {**_APART, "n_tile": 64, "c_major": "m", "k_clusters": 2, "cluster_n": 2}),
+    ((140, 70, 328), {**_APART, "n_tile": 64, "k_clusters": 2, "epilogue": "direct", "c_dtype": "f32"}),
+    ((140, 70, 328), {**_APART, "n_tile": 64, "k_clusters": 3, "alpha": True, "bias": "f32", "activation": "relu"}),
+    ((140, 70, 656), {**_APART, **_FP8, "n_tile": 64, "k_clusters": 2}),
+    ((140, 70, 656), {**_APART, **_FP8, "n_tile": 64, "k_clusters": 3, "promote": False, "cluster_m": 2}),
+    ((300, 70, 656), {**_APART, **_FP8, "n_tile": 64, "m_tile": 256, "warpgroups": 2, "k_clusters": 2}),
+    ((140, 70, 656), {**_APART, "n_tile": 64, "k_clusters": 2, "dtype": "s8", "epilogue": "direct"}),
+    # Clusters that split their share of K themselves.
+    ((140, 70, 968), {**_APART, "n_tile": 64, "k_clusters": 2, "split_k": 2}),
+    ((140, 70, 1352), {**_APART, "n_tile": 64, "k_clusters": 3, "split_k": 3, "sums": "ring"}),
+    ((70, 140, 1100), {**_APART, "n_tile": 64, "m_tile": 64, "k_clusters": 4, "split_k": 4, "sums": "ring"}),
+    ((70, 140, 264), {**_APART, "n_tile": 64, "m_tile": 64, "k_clusters": 2, "split_k": 8}),  # fewer K blocks
+    ((300, 70, 712), {**_APART, "n_tile": 64, "cluster_m": 2, "k_clusters": 3, "split_k": 2, "sums": "ring"}),
+    ((130, 140, 712), {**_APART, "n_tile": 64, "c_major": "m", "cluster_n": 2, "k_clusters": 2, "split_k": 3}),
+    ((140, 70, 1300), {**_APART, **_FP8, "n_tile": 64, "k_clusters": 2, "split_k": 4, "promote": False}),
+    ((140, 70, 1100), {**_APART, "n_tile": 64, "m_tile": 64, "k_clusters": 16}),
+    ((140, 300, 328), {**_APART, "n_tile": 272, "k_clusters": 2, "cluster_m": 2, "chunk": 136, "chunk_buffers": 1}),
 ]
 
 
@@ -60,12 +69,26 @@ def test_right_under_every_schedule(
     "choices",
     [
         *(choices for _, choices in CASES),
-        {**_APART, "n_tile": 256, "split_k": 8, "stages": 4, "cluster_m": 4, "cluster_n": 2},
-        {**_APART, "n_tile": 384, "split_k": 5, "cluster_m": 2, "chunk": 64},
-        {**_APART, "n_tile": 200, "m_tile": 192, "split_k": 3, "chunk": 40, "cluster_n": 2},
-        {**_APART, "n_tile": 160, "m_tile": 192, "split_k": 2, "cluster_m": 2, "c_major": "m"},
-        {**_APART, "n_tile": 256, "split_k": 2, "cluster_m": 2, "c_major": "m", "chunk": 64},
-        {**_APART, **_FP8, "n_tile": 200, "split_k": 3, "chunk": 40, "cluster_m": 2},
+        {**_APART, "n_tile": 256, "k_clusters": 8, "stages": 4, "cluster_m": 4, "cluster_n": 2},
+        {**_APART, "n_tile": 384, "k_clusters": 5, "cluster_m": 2, "chunk": 64},
+        {**_APART, "n_tile": 200, "m_tile": 192, "k_clusters": 3, "chunk": 40, "cluster_n": 2},
+        {**_APART, "n_tile": 160, "m_tile": 192, "k_clusters": 2, "cluster_m": 2, "c_major": "m"},
+        {**_APART, "n_tile": 256, "k_clusters": 2, "cluster_m": 2, "c_major": "m", "chunk": 64},
+        {**_APART, **_FP8, "n_tile": 200, "k_clusters": 3, "chunk": 40, "cluster_m": 2},
+        {**_APART, "n_tile": 256, "k_clusters": 3, "stages": 4, "split_k": 4, "sums": "ring"},
+        {**_APART, "n_tile": 192, "k_clusters": 16, "stages": 4, "split_k": 8, "sums": "ring", "m_tile": 64},
+        {
+            **_APART,
+            "n_tile": 208,
+            "m_tile": 192,
+            "k_clusters": 2,
+            "stages": 3,
+            "split_k": 3,
+            "chunk": 104,
+            "chunk_buffers": 1,
+            "sums": "ring",
+        },
+        {**_APART, "n_tile": 200, "c_major": "m", "k_clusters": 4, "split_k": 4, "chunk": 40, "sums": "ring"},
     ],
     ids=str,
 )
@@ -94,8 +117,8 @@ def _launch(device: Emulator, plan: Any, shape: tuple[int, int, int], workspace:
 def test_one_workspace_serves_launches_of_other_kernels_and_shapes() -> None:
     """Counters are in one place, and 0 after each launch: nothing of a launch disturbs the next."""
     kernels = [
-        (find(NAME).plan(**{**_APART, "n_tile": 64, "split_k": 3}), (140, 72, 328)),
-        (find(NAME).plan(**{**_APART, "n_tile": 32, "m_tile": 64, "split_k": 2}), (300, 200, 136)),
+        (find(NAME).plan(**{**_APART, "n_tile": 64, "k_clusters": 3}), (140, 72, 328)),
+        (find(NAME).plan(**{**_APART, "n_tile": 32, "m_tile": 64, "k_clusters": 2}), (300, 200, 136)),
     ]
     words = max(plan.problem(*shape).workspace_words for plan, shape in kernels)
     device = Emulator("sm_90a", "random", seed=2, multiprocessors=4)
@@ -108,8 +131,8 @@ def test_one_workspace_serves_launches_of_other_kernels_and_shapes() -> None:
 
 
 def test_sums_do_not_depend_on_who_comes_last() -> None:
-    """Parts are added in the order of K: the bits are the same under every schedule."""
-    plan, shape, made = find(NAME).plan(**{**_APART, "n_tile": 64, "m_tile": 64, "split_k": 5}), (70, 72, 704), set()
+    """Clusters are added in the order of K: the bits are the same under every schedule."""
+    plan, shape, made = find(NAME).plan(**{**_APART, "n_tile": 64, "m_tile": 64, "k_clusters": 5}), (70, 72, 704), set()
     for schedule, seed in (("eager", 0), ("late", 0), ("random", 1), ("random", 2), ("random", 3)):
         device = Emulator("sm_90a", schedule, seed=seed, multiprocessors=8)  # type: ignore[arg-type]
         workspace = device.array(np.zeros(plan.problem(*shape).workspace_words, np.uint32))
@@ -119,7 +142,7 @@ def test_sums_do_not_depend_on_who_comes_last() -> None:
 
 def test_parts_need_not_run_at_once() -> None:
     """One CTA at a time: the last part of a tile finds the sums of the others."""
-    plan, shape = find(NAME).plan(**{**_APART, "n_tile": 64, "split_k": 4}), (140, 72, 520)
+    plan, shape = find(NAME).plan(**{**_APART, "n_tile": 64, "k_clusters": 4}), (140, 72, 520)
     device = Emulator("sm_90a", multiprocessors=1)
     assert _launch(device, plan, shape, device.array(np.zeros(plan.problem(*shape).workspace_words, np.uint32)))
 
@@ -132,14 +155,14 @@ def test_parts_need_not_run_at_once() -> None:
         ("atom.acq_rel.gpu.global.inc.u32", "atom.release.gpu.global.inc.u32"),
         ("atom.acq_rel.gpu.global.inc.u32", "atom.acquire.gpu.global.inc.u32"),
         ("atom.acq_rel.gpu.global.inc.u32", "atom.acq_rel.cta.global.inc.u32"),
-        # The first part is added twice.
+        # The first cluster is added twice.
         (r"add\.u64 (%rd_sums, %rd_sums), 32768;", r"add.u64 \1, 0;"),
-        # Every part leaves its sums in the place of the first.
-        (r"mul\.wide\.u32 (%rd_own_sums, %r_part), 32768;", r"mul.wide.u32 \1, 0;"),
+        # Every cluster leaves its sums in the place of the first.
+        (r"mul\.wide\.u32 (%rd_own_sums, %r_k_cluster), 32768;", r"mul.wide.u32 \1, 0;"),
     ],
 )
 def test_planted_bugs_are_found(old: str, new: str) -> None:
-    plan = find(NAME).plan(**{**_APART, "n_tile": 64, "split_k": 2})
+    plan = find(NAME).plan(**{**_APART, "n_tile": 64, "k_clusters": 2})
     text, count = re.subn(old, new, plan.text)
     assert count == 1
     result = GemmJob(plan, 140, 70, 328).run(Emulator(plan.target, "late", multiprocessors=8), text=text)
@@ -148,7 +171,7 @@ def test_planted_bugs_are_found(old: str, new: str) -> None:
 
 def test_the_workspace_by_hand() -> None:
     """128x64 tiles of 8 warps, 32 registers of 32 lanes of 4 bytes each, of 3 parts."""
-    problem = find(NAME).plan(**{**_APART, "n_tile": 64, "split_k": 3}).problem(300, 200, 136)
+    problem = find(NAME).plan(**{**_APART, "n_tile": 64, "k_clusters": 3}).problem(300, 200, 136)
     assert problem.grid == (3, 4, 3)
     assert problem.workspace_words * 4 == 65536 + 12 * 3 * 8 * 32 * 32 * 4
     assert SplitWorkspace(2, 8, 32, "f32").bytes_of(2048) == 65536 + 2048 * 2 * 8 * 4096
@@ -161,22 +184,25 @@ def test_the_workspace_by_hand() -> None:
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        ({"split_k": 1}, "sums=memory takes split_k of 2 or more"),
-        ({"scheduler": "static"}, "split_k=2 sums=memory takes scheduler=grid"),
+        ({"sums": "ring"}, "sums=ring takes split_k of 2 or more"),
+        ({"scheduler": "static"}, "k_clusters=2 takes scheduler=grid"),
+        ({"split_k": 3, "batched": True}, "split_k=3 k_clusters=2 takes scheduler=grid"),
+        ({"split_k": 4, "cluster_m": 4}, "a cluster has at most 8 CTAs, but 4×1 of split_k=4 has 16"),
+        ({"k_clusters": 17}, "k_clusters must be 1 to 16, not 17"),
         ({"batched": True}, "batched=false; this kernel has batched=true"),
         ({**_FP8, "scales": "1d2d"}, "scales=none, batched=false; this kernel has scales=1d2d"),
-        ({"cluster_m": 4, "cluster_n": 4}, "a cluster has at most 8 CTAs, but 4×4 has 16"),
+        ({"cluster_m": 4, "cluster_n": 4}, "a cluster has at most 8 CTAs, but 4×4"),
     ],
     ids=str,
 )
 def test_what_has_no_plan(choices: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError, match=re.escape(words)):
-        find(NAME).plan(**{**_APART, "n_tile": 64, "split_k": 2, **choices})
+        find(NAME).plan(**{**_APART, "n_tile": 64, "k_clusters": 2, **choices})
 
 
 def test_a_prepared_launch_takes_the_workspace_by_its_address() -> None:
     """Beside A, B, C and a bias; a kernel without one has no place for it."""
-    for more, count in (({"split_k": 2}, 1), ({"sums": "own"}, 0)):
+    for more, count in (({"k_clusters": 2}, 1), ({"k_clusters": 1}, 0)):
         choice = Choice(find(NAME).plan(**{**_APART, "n_tile": 64, **more}), 300, 200, 136)
         made = Packed.of(choice, choice.problem(), None)
         names = [name for _, name in choice.plan.parameters]
@@ -184,7 +210,7 @@ def test_a_prepared_launch_takes_the_workspace_by_its_address() -> None:
 
 
 def test_the_predicted_time_has_the_sums_of_the_last_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = find(NAME).plan(**{**_APART, "n_tile": 128, "split_k": 4})
+    plan = find(NAME).plan(**{**_APART, "n_tile": 128, "k_clusters": 4})
     made = predict_gemm(plan, 256, 512, 1024, "h200").cycles
     monkeypatch.setattr(timed, "_workspace", lambda problem, words: np.zeros(words, np.uint32))
     assert made > predict_gemm(plan, 256, 512, 1024, "h200").cycles + 1000
