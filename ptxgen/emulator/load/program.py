@@ -173,6 +173,16 @@ class RegisterFlow:
     writers: Mapping[int, frozenset[int]]
     tainted: frozenset[int]
     recursive: bool
+    #: By `id` of an instruction's use, whether it reads or writes one of them: launches share it.
+    touched: dict[int, bool] = field(default_factory=dict)
+
+    def touches(self, use: Use) -> bool:
+        """Whether an instruction reads or writes a register that is followed or tainted."""
+        found = self.touched.get(id(use))
+        if found is None:
+            tracked = self.followed | self.tainted
+            found = self.touched[id(use)] = not all(map(tracked.isdisjoint, (use.reads, use.writes, use.adds)))
+        return found
 
 
 class Program:

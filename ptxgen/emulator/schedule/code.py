@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from ptxgen.emulator.load.program import Block, Operation, Program
@@ -72,9 +73,11 @@ class Code:
     def _watched(self, block: Block) -> Block:
         if not self._watchers:
             return block
-        operations = list(block.operations)
+        operations = block.operations
         for watch in self._watchers:
             operations = [watch(operation) for operation in operations]
+        if all(map(is_, operations, block.operations)):  # its machine code is that of all launches
+            return block
         return replace(block, operations=operations)
 
     def _watch_accumulators(self, operation: Operation) -> Operation:

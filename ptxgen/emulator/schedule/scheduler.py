@@ -269,7 +269,7 @@ class Scheduler:
             if self.finished < self.ctas:
                 group = self._next()
                 if group is not None and self.delays is not None:
-                    group = self.delays.before(group, self._pc_of(group))
+                    group = self.delays.before(group, self.warps.pc_of(group))
                     if group is None:
                         return None
                 if group is not None and machine.timeline.starves:
@@ -395,7 +395,7 @@ class Scheduler:
         machine = self.machine
         self.warps.steps += 1
         self.warps.last_run[group.warps] = self.warps.steps
-        rank = self._pc_of(group)
+        rank = self.warps.pc_of(group)
         block = self.code[rank]
         if machine.timeline.paces:
             machine.timeline.runs(group.indices.tolist(), rank)
@@ -446,9 +446,6 @@ class Scheduler:
         else:
             self.warps.move(current, block.following)
         machine.timeline.advance(1)
-
-    def _pc_of(self, group: Group) -> int:
-        return int(self.warps.pc[group.indices[0], int(group.active[0].argmax())])
 
     def _step_watched(self, group: Group) -> None:
         """Run one block, and note which warps poll: they have gone back and changed nothing since the last time, or

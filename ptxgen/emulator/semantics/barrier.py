@@ -19,6 +19,7 @@ from ptxgen.emulator.state.barriers import Reduction
 from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import barrier
+from ptxgen.instr.model.operands.specification import value_of
 
 if TYPE_CHECKING:
     from ptxgen.emulator.load.program import Block, Operation
@@ -30,7 +31,9 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
 
     Lanes that come there only because all others wait are no error of their own if the launch ends as a deadlock.
     """
-    missing = g.machine.present[g.warps] & ~g.active
+    if g.mask is None:  # all lanes are here
+        return
+    missing = g.machine.present[g.warps] & ~g.mask
     if any_set(missing):
         position = int(missing.any(axis=1).argmax())
         here, present = g.active[position], g.machine.present[g.indices[position]]
@@ -59,6 +62,12 @@ def _kind(op: _Bar | _Barrier) -> str:
     return "sync" if isinstance(op, barrier.bar_sync | barrier.barrier_sync) else "arrive"
 
 
+def _constant(name: syntax.Operand) -> int | None:
+    """The number of a barrier that the text names as one; None if a register has it, or there is no such barrier."""
+    value = value_of(name) if isinstance(name, syntax.Immediate) else None
+    return value if isinstance(value, int) and 0 <= value < 16 else None
+
+
 @semantics(*get_args(_Bar | _Barrier), kind="terminator")
 def synchronize(op: _Bar | _Barrier, binder: Binder, statement: syntax.Instruction) -> Terminator:
     name = binder.source(op.name, "u32")
@@ -70,7 +79,15 @@ def synchronize(op: _Bar | _Barrier, binder: Binder, statement: syntax.Instructi
     elif isinstance(op, barrier.bar_red_popc | barrier.barrier_red_popc):
         value, write = binder.predicate(op.c), binder.destination(op.d, "u32")
 
+    # Most name a constant, and all lanes the same barrier.
+    constant = None if op.threads is not None else _constant(op.name)
+
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
+        if constant is not None and kind == "sync":
+            if aligned:
+                require_whole_warps(g, statement)
+            scheduler.barriers.arrive(g, block, constant, None, operation, Reduction(kind, g, None, None))
+            return
         names = g.full(name(g))
         counts = g.full(threads(g)) if threads is not None else None
         if aligned:

@@ -66,6 +66,9 @@ class Warps:
         #: Lanes that have run ahead of others of their warp with a lower pc.
         self._ahead = np.zeros((warps, 32), np.bool_)
         self._any_ahead = False
+        #: All lanes of some warps that have just moved together, and where to; None once anything else has changed.
+        self._together: tuple[Group, int] | None = None
+        self._in_order = machine.timeline.schedule != "random" and not machine.timeline.starves
         #: Of a rerun whose warps run one after the other (`Perturbation`): in which order, and which runs now.
         self.one_by_one = machine.perturbation.one_by_one if machine.perturbation is not None else ""
         self._alone = 0
@@ -80,7 +83,7 @@ class Warps:
     def leave(self, group: Group) -> None:
         """All lanes of a group have left the kernel."""
         if group.mask is None and not self._any_ahead:
-            which = group.warps
+            which, self._together = group.warps, None
             self.pc[which] = self.current[which] = EXITED
             self.ready[which], self.uniform[which] = False, True
             return
@@ -89,6 +92,7 @@ class Warps:
 
     def refresh(self, warps: NDArray[np.int64]) -> None:
         """Recompute the pc and readiness of these warps after their lanes moved or were held or woken."""
+        self._together = None
         pc = self.pc[warps]
         current = self._first(warps, pc) if self._any_ahead else pc.min(axis=1)
         candidates = (pc == current[:, None]) & ~self.held[warps]
@@ -113,10 +117,18 @@ class Warps:
             self.pc[group.warps] = pc
             if count_nonzero(self.uniform[group.warps]) == group.size:
                 self.current[group.warps] = pc
+                self._together = group, pc
                 return
         else:
             group.store(self.pc, np.asarray(pc))
         self.refresh(group.indices)
+
+    def pc_of(self, group: Group) -> int:
+        """Where the lanes of a group are."""
+        if self._together is not None and self._together[0] is group:
+            return self._together[1]
+        lane = 0 if group.mask is None else int(group.mask[0].argmax())
+        return int(self.pc[group.indices[0], lane])
 
     def hold(self, group: Group, key: Callable[[int], object], operation: Operation) -> None:
         """Keep lanes where they are until `wake(key(warp))`."""
@@ -174,8 +186,11 @@ class Warps:
     def pick(self) -> Group | None:
         """The warps to run next: those with the lowest pc, or now and then those that waited longest."""
         ready = self.ready
-        if not count_nonzero(ready):
+        count = count_nonzero(ready)
+        if not count:
             return None
+        if self._together is not None and self._together[0].size == count and self._in_order and not self.one_by_one:
+            return self._together[0]  # no other warp is ready
         current, timeline = self.current, self._machine.timeline
         if self.one_by_one:
             if not ready[self._alone]:

@@ -73,11 +73,11 @@ class Unwritten:
         # Registers are emptied for each CTA, and so are these.
         machine.registers.extend(together.values())
         self._taint = Taint(machine, flow.tainted, self._written, recursive=flow.recursive)
-        self._tracked = flow.followed | flow.tainted
+        self._flow = flow
 
     def watch(self, operation: Operation) -> Operation:
         """An instruction that reports what it reads too early, and marks what it writes."""
-        if not self._touches(operation.use):
+        if not self._flow.touches(operation.use):
             return operation
         statement, names, guard = operation.statement, operation.names, operation.guard
         if guard is not None:
@@ -89,10 +89,6 @@ class Unwritten:
         if run is operation.run and guard is operation.guard:
             return operation
         return replace(operation, guard=guard, run=run)
-
-    def _touches(self, use: Use) -> bool:
-        """Whether an instruction reads or writes any register that is tracked."""
-        return not all(map(self._tracked.isdisjoint, (use.reads, use.writes, use.adds)))
 
     def watched(
         self, run: Callable[..., Any], use: Use, statement: Statement, names: Callable[[str], Any]
@@ -196,6 +192,8 @@ class Unwritten:
 
     def _reads(self, registers: frozenset[int], statement: Statement, names: Callable[[str], Any]) -> list[_Read]:
         """The registers that are tracked."""
+        if registers.isdisjoint(self._written):
+            return []
         return [_Read(each, self._written[each], statement, names) for each in registers & self._written.keys()]
 
 

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from ptxgen.emulator.state.machine import Machine
 
 
+#: The four quarters of a register, untainted, as one word.
+_WHOLE = np.array(0x01010101, np.uint32)
+
+
 class Taint:
-    """Which quarters of some registers, (warps, 32, 4), are untainted.
+    """Which quarters of some registers, (warps, 32, 4) or as words (warps, 32), are untainted.
 
     Nothing is followed before `begin`. `written` has the registers that may be read before they are written.
     """
@@ -34,6 +38,8 @@ class Taint:
         self._machine, self._registers, self._written = machine, registers, written
         self._recursive, self._suspects = recursive, machine.findings.suspects
         self._defined: dict[int, NDArray[np.bool_]] | None = None
+        #: The same arrays as words.
+        self._words: dict[int, NDArray[np.uint32]] = {}
 
     def begin(self) -> None:
         """A lane reads an uninitialized register. Until now all else is untainted."""
@@ -43,6 +49,7 @@ class Taint:
         self._defined = {
             each: np.repeat(self._written.get(each, everywhere)[..., None], 4, axis=2) for each in self._registers
         }
+        self._words = {each: array.view(np.uint32)[..., 0] for each, array in self._defined.items()}
         # Registers are emptied for each CTA, and so are these.
         self._machine.registers.extend(self._defined.values())
         if self._recursive:
@@ -62,17 +69,17 @@ class Taint:
             if self._defined is None or self._suspects.registers_may_matter:
                 return run(g, *rest)
             made = [(each, self._exactly(self._defined, use.quarters[each], g)) for each in exact]
-            value = self._made(self._defined, use, sources, g)
+            value = self._made(use, sources, g)
             if value is None:
                 self._require_whole(sources, g.active, g)
                 if added and use.if_true is not None:
                     self._require_whole(added, g.active & use.if_true(g), g)
-                value = np.asarray(True)
+                value = _WHOLE
             result = run(g, *rest)
             for each, exactly in made:
-                g.store(self._defined[each], exactly)
+                g.store(self._words[each], exactly)
             for each in targets:
-                g.store(self._defined[each], value)
+                g.store(self._words[each], value)
             return result
 
         return watched
@@ -90,34 +97,38 @@ class Taint:
 
         return watched
 
-    @staticmethod
-    def _made(
-        defined: Mapping[int, NDArray[np.bool_]], use: Use, sources: Sequence[int], g: Group
-    ) -> NDArray[np.bool_] | None:
-        """The lanes of its results that are tainted, (warps, 32, 1); None if it propagates no taint."""
+    def _made(self, use: Use, sources: Sequence[int], g: Group) -> NDArray[np.uint32] | None:
+        """The lanes of its results that are tainted, as words (warps, 32) or one; None if it propagates no taint."""
         if not (use.lanewise or (use.lanes is not None and g.mask is None)):
             return None
-        made = np.ones((g.size, 32, 1), np.bool_)
+        made: NDArray[np.bool_] | None = None
         for each in sources:
-            here = defined[each][g.warps]
-            if count_nonzero(here) != here.size:
-                made &= here.all(axis=2, keepdims=True)
-        return made if use.lanes is None else made[:, use.lanes]
+            whole = self._words[each][g.warps] == _WHOLE
+            if count_nonzero(whole) != whole.size:
+                made = whole if made is None else made & whole
+        if made is None:
+            return _WHOLE
+        return (made if use.lanes is None else made[:, use.lanes]) * _WHOLE
 
-    @staticmethod
-    def _exactly(defined: Mapping[int, NDArray[np.bool_]], quarters: Quarters, g: Group) -> NDArray[np.bool_]:
-        """The quarters of a result that are, (warps, 32, 4)."""
+    def _is_whole(self, register: int, g: Group) -> bool:
+        """Whether a register is untainted in all warps of a group, or not followed."""
+        words = self._words.get(register)
+        return words is None or count_nonzero(words[g.warps] == _WHOLE) == 32 * g.size
+
+    def _exactly(self, defined: Mapping[int, NDArray[np.bool_]], quarters: Quarters, g: Group) -> NDArray[np.uint32]:
+        """The quarters of a result that are, as words (warps, 32) or one."""
+        if all(self._is_whole(each, g) for each in {register for sources in quarters for register, _ in sources}):
+            return _WHOLE
         made = np.ones((g.size, 32, 4), np.bool_)
         for quarter, sources in enumerate(quarters):
             for register, number in sources:
                 if register in defined:
                     made[..., quarter] &= defined[register][g.warps][..., number]
-        return made
+        return made.view(np.uint32)[..., 0]
 
     def _require_whole(self, registers: Sequence[int], lanes: NDArray[np.bool_], g: Group) -> None:
         """If some of these lanes are tainted, the taint has reached a use."""
-        assert self._defined is not None
         for each in registers:
-            here = self._defined[each][g.warps]
-            if count_nonzero(here) != here.size and any_set(lanes & ~here.all(axis=2)):
+            whole = self._words[each][g.warps] == _WHOLE
+            if count_nonzero(whole) != whole.size and any_set(lanes & ~whole):
                 self._suspects.registers_may_matter = True
