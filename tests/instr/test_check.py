@@ -466,10 +466,10 @@ def test_what_was_legal_elsewhere_is_still_checked_here() -> None:
         assert found == ({code} if code else set()), (version, target, line)
 
 
-def test_a_later_version_is_no_error_but_said() -> None:
+def test_a_later_version_than_ptxas_has_is_an_error() -> None:
     (found,) = check(".version 12.0\n.target sm_90a\n.entry k() { ret; }\n")
-    assert (found.severity, found.code, found.line) == ("warning", "ptx-version", 1)
-    assert "ptxas 13.5 refuses it" in found.message
+    assert (found.severity, found.code, found.line) == ("error", "ptx-version", 1)
+    assert "later than 9.5, the newest of ptxgen and ptxas 13.5" in found.message
 
 
 @pytest.mark.parametrize("constant", ["0f7FFFFFFF", "0fFFC00000", "0f7F800000", "0f80000000"])

@@ -175,10 +175,9 @@ def giver(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
     location = binder.location(operand)
     if location is not None:
         return _from_stack(location)
-    type = TYPES[formal.type]
-    given = _parts(binder, operand, formal)
     if isinstance(operand, syntax.Name) and operand.text == "_":
         raise Unmodelled(f"the argument {operand}")
+    given, type = _parts(binder, operand, formal)
     sources = [binder.source(each, type) for each in given]
 
     def give(g: Group) -> Passed:
@@ -199,9 +198,9 @@ def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
     location = binder.location(operand)
     if location is not None:
         return _to_stack(location)
-    type = TYPES[formal.type]
+    parts, type = _parts(binder, operand, formal)
     dtype, size = numpy_type(type), type.bytes
-    destinations = [binder.destination(each, type) for each in _parts(binder, operand, formal)]
+    destinations = [binder.destination(each, type) for each in parts]
 
     def take(g: Group, passed: Passed) -> None:
         for number, destination in enumerate(destinations):
@@ -212,16 +211,25 @@ def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
     return take
 
 
-def _parts(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> tuple[syntax.Operand, ...]:
-    """The registers of an argument or result: those of a vector register, or the operand itself."""
+def _parts(
+    binder: Binder, operand: syntax.Operand, formal: syntax.Parameter
+) -> tuple[tuple[syntax.Operand, ...], Type]:
+    """The registers of an argument or result, and their type: that of the parameter, or untyped bits of another width.
+
+    A vector register of other elements than the parameter's passes its bits (`.reg .v2 .b32` for `.b64`).
+    """
+    type = TYPES[formal.type]
     if formal.array is not None:
         raise Unmodelled(f"the argument {operand}")
-    if formal.vector is None or (isinstance(operand, syntax.Name) and operand.text == "_"):
-        return (operand,)
-    found = binder.vector(operand)
-    if len(found) != formal.vector:
+    if isinstance(operand, syntax.Name) and operand.text == "_":
+        return (operand,), type
+    found, wanted = binder.vector(operand), formal.vector or 1
+    if len(found) == wanted:
+        return found, type
+    name = f"b{type.bits * wanted // len(found)}"
+    if name not in TYPES:
         raise Unmodelled(f"the argument {operand}")
-    return found
+    return found, TYPES[name]
 
 
 def _on_stack(g: Group, location: Location) -> NDArray[np.int64]:

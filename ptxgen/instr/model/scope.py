@@ -144,7 +144,8 @@ def parameter(declared: syntax.Parameter) -> Symbol:
     """The symbol of a parameter, or of a return value."""
     kind = TYPES.get(declared.type)
     if declared.space == "reg":
-        return Symbol(declared.name, "register", kind, vector=declared.vector)
+        size = _bytes(kind, declared.vector, declared.array)
+        return Symbol(declared.name, "register", kind, "reg" if size is not None else None, declared.vector, size=size)
     return Symbol(
         declared.name,
         "parameter",

@@ -1,9 +1,9 @@
 """What the ABI of ptxas has no place for, and what needs the ABI (measured, ptxas 13.5.37).
 
-Functions take and return no integers of 8 or 16 bits: "In ABI compilation, passing predicate, 8-bit and 16-bit
-parameters to device functions is not supported". Of a module with a function that returns several values ptxas does
-without the ABI; then it says "Indirect function call requires ABI", "'Indirect Functions or Extern Functions' requires
-ABI" and "Function 'f' is recursive".
+Functions take and return no predicates and no integers of 8 or 16 bits: "In ABI compilation, passing predicate, 8-bit
+and 16-bit parameters to device functions is not supported". Of a module with a function that returns several values
+ptxas does without the ABI; then it says "Indirect function call requires ABI", "'Indirect Functions or Extern
+Functions' requires ABI" and "Function 'f' is recursive".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ptxgen import syntax
 from ptxgen.instr.model.analyze import Analysis
 from ptxgen.instr.model.symbols import Problem
+from ptxgen.instr.module.parameters import is_external
 from ptxgen.instr.module.reach import Reach, instructions, operand_names
 
 
@@ -31,8 +32,14 @@ def abi_problems(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[sy
         yield place, Problem("needs-abi", f"{message}; return a .param array")
 
 
-#: Types of parameters that the ABI refuses; .b8, .b16 and .f16 pass, and so do arrays.
-_SMALL = frozenset({"u8", "s8", "u16", "s16"})
+#: Types of parameters that the ABI refuses, and what to declare; .b8, .b16 and .f16 pass, and so do arrays.
+_SMALL = {
+    "u8": ".b8 or .b32",
+    "s8": ".b8 or .b32",
+    "u16": ".b16 or .b32",
+    "s16": ".b16 or .b32",
+    "pred": ".b32 and compare it",
+}
 
 
 def _small_problems(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[syntax.Statement, Problem]]:
@@ -45,10 +52,11 @@ def _small_problems(module: syntax.Module, analysis: Analysis) -> Iterator[tuple
     bodies = {id(each): each for entry in module.entries for each in reach.functions(entry)}.values()
     named = {name for body in bodies for each in instructions(body) for operand in each.operands
              for name in operand_names(operand)}  # fmt: skip
+    named |= {name for body in bodies for name in _listed(body, named)}
     for name, parameter in small.items():
         message = f"the ABI passes no .{parameter.type} to or from a function, as {parameter.name} of {name}"
         if name in named:
-            yield parameter, Problem("variable-type", f"{message}; declare it .b{parameter.type[1:]} or .b32")
+            yield parameter, Problem("variable-type", f"{message}; declare it {_SMALL[parameter.type]}")
         else:
             yield parameter, Problem("variable-type", f"{message}; ptxas --compile-only refuses it", "warning")
     for body in bodies:
@@ -58,14 +66,29 @@ def _small_problems(module: syntax.Module, analysis: Analysis) -> Iterator[tuple
                 parameter = _small(each)
                 if parameter is not None:
                     message = f"the ABI passes no .{parameter.type} to or from a function, as in {before.name}"
-                    yield each, Problem("variable-type", f"{message}; declare it .b{parameter.type[1:]} or .b32")
+                    yield each, Problem("variable-type", f"{message}; declare it {_SMALL[parameter.type]}")
             before = each
+
+
+def _listed(body: syntax.Function, named: set[str]) -> Iterator[str]:
+    """The functions of `.calltargets` whose labels are named."""
+    before: syntax.Statement | None = None
+    for each in syntax.walk([body]):
+        listed = isinstance(before, syntax.Label) and before.name in named
+        if listed and isinstance(each, syntax.Directive) and each.name == "calltargets":
+            yield from each.arguments
+        before = each
 
 
 def _small(function: syntax.Function | syntax.CallPrototype) -> syntax.Parameter | None:
     """The first parameter or return value that the ABI has no place for."""
-    listed = (*function.parameters, *function.returns)
-    return next((each for each in listed if each.type in _SMALL and each.array is None and each.vector is None), None)
+    for each in (*function.parameters, *function.returns):
+        if each.type not in _SMALL or each.array is not None or each.vector is not None:
+            continue
+        # A .pred in .param is an error of its own where the function is defined.
+        if each.type != "pred" or each.space == "reg" or is_external(function):
+            return each
+    return None
 
 
 def _needing(module: syntax.Module, analysis: Analysis) -> Iterator[tuple[syntax.Statement, str]]:

@@ -50,8 +50,8 @@ def context_of(module: syntax.Module, target: str | None) -> tuple[Context, list
             found.append((place, Problem("ptx-version", message)))
         elif version > VERSIONS[-1]:
             newest = ".".join(map(str, VERSIONS[-1]))
-            message = f".version {place.arguments[0]} is later than {newest}; ptxas 13.5 refuses it"
-            found.append((place, Problem("ptx-version", message, "warning")))
+            message = f".version {place.arguments[0]} is later than {newest}, the newest of ptxgen and ptxas 13.5"
+            found.append((place, Problem("ptx-version", message)))
     architecture, problems = _target(directives, target, version)
     found += problems
     if architecture is not None:

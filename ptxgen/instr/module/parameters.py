@@ -32,6 +32,13 @@ _SIZES = (
 )
 
 
+def is_external(function: syntax.Function | syntax.CallPrototype) -> bool:
+    """True if the function is a prototype or in another module, so that ptxas overlooks some of its parameters."""
+    if isinstance(function, syntax.CallPrototype):
+        return True
+    return function.body is None and function.linkage == "extern"
+
+
 def parameter_problems(
     function: syntax.Function | syntax.CallPrototype, context: Context
 ) -> Iterator[tuple[syntax.Statement, Problem]]:
@@ -39,6 +46,7 @@ def parameter_problems(
     is_entry = isinstance(function, syntax.Function) and function.kind == "entry"
     unnamed = isinstance(function, syntax.CallPrototype)
     defines = isinstance(function, syntax.Function) and function.body is not None
+    external = is_external(function)
     for each in (*function.returns, *function.parameters):
         if each.ptr and not is_entry and isinstance(function, syntax.Function):
             message = f".ptr requires a parameter of an entry, not {each.name} of a function"
@@ -50,11 +58,11 @@ def parameter_problems(
         if is_entry:
             problems = _entry(each, context)
         else:
-            problems = _formal(each, context, unnamed=unnamed, defines=defines, is_last=is_last)
+            problems = _formal(each, context, unnamed=unnamed, defines=defines, external=external, is_last=is_last)
         for problem in problems:
             yield each, problem
     for each in function.returns:
-        for problem in _formal(each, context, unnamed=unnamed, defines=defines, is_return=True):
+        for problem in _formal(each, context, unnamed=unnamed, defines=defines, external=external, is_return=True):
             yield each, problem
     if len(function.returns) > 1 and any(each.space != "reg" for each in function.returns):
         message = "a function returns one value in .param, or several in .reg; use a .param array for more"
@@ -78,14 +86,25 @@ def _attribute_problems(
         yield Problem("attribute", message, "error" if refused else "warning")
 
 
-def _common(each: syntax.Parameter, context: Context) -> Iterator[Problem]:
+def _common(each: syntax.Parameter, context: Context, *, external: bool = False) -> Iterator[Problem]:
     what = f"the parameter {each.name}"
     if each.space == "param":
-        yield from parameter_type_problems(each.type, each.vector, [each.array or ()], what)
+        yield from parameter_type_problems(each.type, each.vector, [each.array or ()], what, external=external)
         if each.type == "pred":
-            yield Problem("variable-type", f"a .pred is a register, {what} cannot be in .param")
+            overlooked = external and each.array is None and each.vector is None
+            message = f"a .pred is a register, {what} cannot be in .param"
+            yield Problem("variable-type", message, "warning" if overlooked else "error")
             return
+    elif each.array is not None:
+        yield from _register_array_problems(each, what, external=external)
     yield from type_problems(each.type, each.vector, each.align, what, context)
+
+
+def _register_array_problems(each: syntax.Parameter, what: str, *, external: bool) -> Iterator[Problem]:
+    """A register is no array; ptxas overlooks a size where no body follows (measured, 13.5)."""
+    overlooked = bool(each.size) and each.type != "pred" and external
+    message = f"{what} is a register, which cannot be an array; declare it in .param"
+    yield Problem("variable-type", message, "warning" if overlooked else "error")
 
 
 def _entry(each: syntax.Parameter, context: Context) -> Iterator[Problem]:
@@ -111,6 +130,7 @@ def _formal(
     *,
     unnamed: bool,
     defines: bool,
+    external: bool,
     is_last: bool = False,
     is_return: bool = False,
 ) -> Iterator[Problem]:
@@ -123,7 +143,7 @@ def _formal(
         if not overlooked:
             return
         context = replace(context, texture_mode="independent")
-    yield from _common(each, context)
+    yield from _common(each, context, external=external)
     if (each.size or 0) >= _LIMIT:
         yield Problem("array-size", f"the parameter {each.name} must have fewer than 2^32 elements, not {each.size}")
     if each.name == "_" and not unnamed:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from typing import Any
 
 import numpy as np
 import pytest
 
+import ptxgen
 from ptxgen import Kernel
 from ptxgen.emulator import Emulator
 from tests.support.harness import codes, launch, poisoned
@@ -456,6 +458,55 @@ def test_arguments_while_lanes_of_the_warp_are_deeper_in_calls(schedule: Any) ->
     report, found = run(body, items, block=64, schedule=schedule)
     assert report.status == "ok", report.summary()
     assert found[:64] == [i + 1 for i in range(64)]
+
+
+#: Shapes of a value by its width in bits: those of a vector register's elements, or of one register.
+SHAPES = {
+    32: (".b32", ".f32", ".f16x2", ".v2 .b16", ".v2 .u16", ".v4 .b8"),
+    64: (".b64", ".f64", ".v2 .b32", ".v2 .f32", ".v4 .b16"),
+    128: (".v2 .b64", ".v4 .f32", ".v2 .f64"),
+}
+
+
+def _length(shape: str) -> int:
+    return int(shape[2]) if shape.startswith(".v") else 1
+
+
+def _moved(shape: str, bits: int, opcode: str, register: str, address: str, *, load: bool) -> str:
+    """Loads or stores of all elements of a register, one by one."""
+    length, lines = _length(shape), ""
+    for number, axis in enumerate("xyzw"[:length]):
+        name = register if length == 1 else f"{register}.{axis}"
+        where = f"[{address}+{number * bits // length // 8}]"
+        lines += f"{opcode}.b{bits // length} " + (f"{name}, {where};" if load else f"{where}, {name};")
+    return lines
+
+
+@pytest.mark.parametrize("bits", SHAPES)
+def test_vectors_pass_their_bits(bits: int) -> None:
+    """A vector register stands for a parameter of other elements, and takes a result of smaller ones."""
+    given = np.arange(1, 17, dtype=np.uint8)
+    ran = 0
+    for argument, formal, result in itertools.product(SHAPES[bits], repeat=3):
+        copy = _moved(formal, bits, "ld.local", "r", "b", load=True)
+        text = f"""
+            .version 9.0 .target sm_100a .address_size 64
+            .func (.reg {formal} r) f(.reg {formal} a) {{ .local .align 16 .b8 b[16];
+                {_moved(formal, bits, "st.local", "a", "b", load=False)} {copy} ret; }}
+            .visible .entry k(.param .u64 from, .param .u64 to) {{ .reg .b64 p, q; .reg {argument} x; .reg {result} y;
+                ld.param.u64 p, [from]; ld.param.u64 q, [to];
+                {_moved(argument, bits, "ld.global", "x", "p", load=True)} call (y), f, (x);
+                {_moved(result, bits, "st.global", "y", "q", load=False)} ret; }}
+        """
+        if any(each.severity == "error" for each in ptxgen.check(text)):
+            continue
+        emulator = Emulator("sm_100a")
+        taken = emulator.empty((16,), np.uint8)
+        report = emulator.launch(Kernel.from_ptx(text), 1, 1, [emulator.array(given), taken])
+        assert report.status == "ok", (argument, formal, result, report.summary())
+        assert taken.numpy()[: bits // 8].tolist() == given[: bits // 8].tolist(), (argument, formal, result)
+        ran += 1
+    assert ran > len(SHAPES[bits]) ** 2
 
 
 def test_vectors_in_registers() -> None:

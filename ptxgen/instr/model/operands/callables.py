@@ -174,9 +174,11 @@ def _argument_problem(
         return Problem("operand-kind", f"{what} must be a register or a .param variable, not a {symbol.kind}")
     if formal.type is not None and formal.type.kind == "predicate":
         return Problem("operand-type", f"{what} cannot be a .pred; pass it as a number")
+    if formal.size is not None and formal.space == "reg":
+        return Problem("state-space", f"{what} is an array of registers, which no argument can be")
     if formal.size is not None and symbol.kind == "register":
         return Problem("state-space", f"{what} must be a .param array of {formal.size} bytes, not a register")
-    if not _same_type(formal, symbol):
+    if not _fits(formal, symbol, is_return=is_return):
         return Problem("operand-type", f"{what} must be {_described(formal)}, but is {_described(symbol)}")
     align = symbol.align or (symbol.type.bytes * (symbol.vector or 1) if symbol.type else 1)
     wanted = formal.align or (formal.type.bytes * (formal.vector or 1) if formal.type else 1)
@@ -193,21 +195,51 @@ def _constant_problem(what: str, formal: Symbol, operand: Immediate | Expression
         return Problem("operand-kind", f"{what} must be a constant without names")
     if is_return or formal.size is not None or kind == "predicate":
         return Problem("operand-kind", f"{what} must be {_described(formal)}, not a constant")
-    if kind != "bits" and is_float != (kind in ("float", "packed")):
+    if formal.vector or kind == "packed":
+        # The bits of a constant: 64, or the 32 of 0f3F800000.
+        bits = 32 if str(operand)[:2] in ("0f", "0F") else 64
+        if formal.type is None or formal.type.bits * (formal.vector or 1) != bits:
+            return Problem("operand-type", f"{what} must be {_described(formal)}, not a constant of {bits} bits")
+        return None
+    if kind != "bits" and is_float != (kind == "float"):
         return Problem("operand-type", f"{what} must be {_described(formal)}, not a constant of another kind")
     return None
 
 
-def _same_type(formal: Symbol, symbol: Symbol) -> bool:
-    if formal.type is None or symbol.type is None or formal.vector != symbol.vector:
+def _fits(formal: Symbol, symbol: Symbol, *, is_return: bool) -> bool:
+    if formal.type is None or symbol.type is None or (formal.size is None) != (symbol.size is None):
         return False
-    if (formal.size is None) != (symbol.size is None):
+    if formal.size is not None:
+        if formal.vector or symbol.vector or formal.size not in (0, symbol.size):
+            return False  # Of arrays of vectors and of packed values ptxas takes none, not even the same.
+        if "packed" in (formal.type.kind, symbol.type.kind):
+            return False
+        return formal.type == symbol.type or "bits" in (formal.type.kind, symbol.type.kind)
+    if formal.vector is None and symbol.vector is None:
+        kinds = {symbol.type.kind, formal.type.kind}
+        packed = "packed" in kinds and symbol.type.bits == formal.type.bits and "predicate" not in kinds
+        return packed or holds(symbol.type, formal.type)
+    return _fits_vector(formal, symbol, is_return=is_return)
+
+
+def _fits_vector(formal: Symbol, symbol: Symbol, *, is_return: bool) -> bool:
+    """Whether the bits of one fill the other: elements of the source may be parts of those of the destination.
+
+    On a scalar result in a vector register ptxas crashes, though its parser takes it.
+    """
+    assert formal.type is not None
+    assert symbol.type is not None
+    if formal.type.bits * (formal.vector or 1) != symbol.type.bits * (symbol.vector or 1):
         return False
-    if formal.size is None:
-        return holds(symbol.type, formal.type) or {symbol.type.kind, formal.type.kind} == {"packed", "float"}
-    if formal.size not in (0, symbol.size):
-        return False
-    return formal.type == symbol.type or "bits" in (formal.type.kind, symbol.type.kind)
+    if symbol.space == "param":
+        return True
+    if is_return:
+        return formal.vector is not None and formal.type.bits <= symbol.type.bits
+    if formal.vector is None:
+        return True
+    if symbol.type.bits == 128:
+        return formal.type.bits == 64
+    return symbol.vector is not None and symbol.type.bits <= formal.type.bits
 
 
 def _described(symbol: Symbol) -> str:
