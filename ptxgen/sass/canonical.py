@@ -14,7 +14,8 @@ _DISTANCE = re.compile(r"\s+(-?0x[0-9a-f]+)$")
 #: Subroutines of ptxas itself, such as divisions: counted through the module.
 _INTERNAL = re.compile(r"^\$__internal_\d+_\$")
 _SYMBOL = re.compile(r"\.L_x_\d+")
-_FILES = {"R": "GPR", "P": "PRED", "UR": "UGPR", "UP": "UPRED"}
+#: Register files by the letters of their registers.
+FILES = {"R": "GPR", "P": "PRED", "UR": "UGPR", "UP": "UPRED"}
 #: Where parameters begin in constant bank 0, by the major version of the target (SASS of ptxas 13.5).
 _PARAMETERS = {8: 0x160, 9: 0x210, 10: 0x380, 11: 0x380, 12: 0x380}
 _BANK0 = re.compile(r"c\[0x0\]\[(0x[0-9a-f]+)\]")
@@ -47,7 +48,7 @@ def _canonical(each: Instruction, name: str, returns: frozenset[int], base: int)
     text = _LABEL.sub(lambda match: _label(match[1], name), text)
     text = _SYMBOL.sub("label", text).replace(f".text.{name}", "code")
     text = _BANK0.sub(lambda match: _parameter(int(match[1], 16), base), text)
-    registers = tuple((_FILES[match[1]], int(match[2])) for match in REGISTER.finditer(text))
+    registers = tuple((FILES[match[1]], int(match[2])) for match in REGISTER.finditer(text))
     return Canonical(REGISTER.sub(lambda match: match[1], text), registers)
 
 
@@ -55,6 +56,8 @@ def _label(text: str, name: str) -> str:
     """A label in a branch; a subroutine keeps its name, without the kernel's and without its number in the module."""
     if text.startswith(".L"):
         return "label"
+    if text == name:  # a subroutine returns into the kernel
+        return "kernel"
     return _INTERNAL.sub("$", text.removeprefix(f"${name}$"))
 
 

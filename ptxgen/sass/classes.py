@@ -54,6 +54,8 @@ CLASSES: tuple[tuple[str, str], ...] = (
 _PATTERNS = tuple((name, re.compile(pattern + r"$")) for name, pattern in CLASSES)
 #: Classes of MMAs: tcgen05.mma, wgmma, mma.
 MMA_GROUPS = ("UTCMMA", "GMMA", "MMA")
+#: Names of classes, without widths.
+CLASS_NAMES = frozenset(name for name, _ in CLASSES)
 #: Classes whose accesses are distinguished by width.
 _BY_WIDTH = frozenset({"LDS", "STS", "LDG", "STG", "LDL", "STL"})
 _WIDTH = re.compile(r"U?[S]?(8|16|32|64|128|256)$")

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Literal
 
 from ptxgen.sass.classes import counts, mmas
+from ptxgen.sass.counters import counter_of
 from ptxgen.sass.flow import ENTRY, Flow, Loop
 from ptxgen.sass.listing import Instruction
 from ptxgen.sass.source_lines import Correspondence, short
@@ -33,11 +34,6 @@ _IN_ORDER = 0.3
 _CONTROL = frozenset({"branch", "uniform", "INT", "warp", "barrier"})
 #: The part of an unrolling that the work in a loop must show.
 _MOST = Fraction(9, 10)
-_COMPARE = re.compile(r"U?ISETP$")
-_ADD = re.compile(r"U?IADD3?$|VIADD$|IMAD$")
-#: Operands of an addition without a value: zero registers and predicates.
-_NO_VALUE = re.compile(r"U?RZ|!?U?PT")
-_CONSTANT = re.compile(r"-?0x[0-9a-f]+")
 _EFFECT = re.compile(r"ST[GSL]?$|STAS|STSM|STTM|RED|UTMA|UBLK|UTC(?!ATOMSWS)|LDGSTS|LDTM|\w*MMA$|SUST|SHFL|BAR$")
 _MEMORY = re.compile(r"LD[GS]?$|LDS|ATOM|SYNCS$")
 _PAUSE = re.compile(r"NANOSLEEP$")
@@ -51,7 +47,8 @@ class LoopSummary:
     least time of a pass for one warp, scoreboard waits left out. All include the loops inside, each once.
     `ptx_lines` are the first and last line of the PTX, `ptx_line` and `source` the line of the branch back.
     `role` says of loops without work of their own what they are. `step` is what a pass adds to the counter that ends
-    the loop, without its sign; None where no constant is added to one.
+    the loop, without its sign; None where no constant is added to one. `passes` is how often the loop runs each time
+    that it is entered, where its counter goes from a constant to a constant.
     """
 
     address: int
@@ -67,6 +64,25 @@ class LoopSummary:
     source: str = ""
     role: Role = ""
     step: int | None = None
+    passes: int | None = None
+    #: What the known passes of the loops inside, after their first, add to `instructions` and `stall`.
+    repeated_instructions: int = 0
+    repeated_stall: int = 0
+
+    @property
+    def pass_instructions(self) -> int:
+        """Instructions of a pass, with the loops inside as often as they run where that is known, else once."""
+        return self.instructions + self.repeated_instructions
+
+    @property
+    def pass_stall(self) -> int:
+        """The stall sum of a pass, with the loops inside as often as they run where that is known, else once."""
+        return self.stall + self.repeated_stall
+
+    @property
+    def counted(self) -> bool:
+        """Whether the loop around it counts it as often as it runs."""
+        return self.depth > 0 and self.passes is not None
 
     @property
     def place(self) -> str:
@@ -91,6 +107,8 @@ def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
     body = flow.instructions(loop)
     lines = [each.ptx_line for each in body if each.ptx_line is not None]
     latch = _latch(flow, loop)
+    counter = counter_of(flow, loop)
+    instructions, stalls = _pass(flow, loop)
     return LoopSummary(
         address=address(flow, loop),
         depth=loop.depth,
@@ -104,8 +122,27 @@ def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
         ptx_line=latch.ptx_line,
         source=latch.source,
         role=role_of(flow, loop),
-        step=_step(flow, loop),
+        step=counter.step if counter else None,
+        passes=counter.passes if counter else None,
+        repeated_instructions=instructions - sum(each.opcode != "NOP" for each in body),
+        repeated_stall=stalls - sum(map(stall, body)),
     )
+
+
+def _pass(flow: Flow, loop: Loop) -> tuple[int, int]:
+    """Instructions and stall sum of a pass, with the loops inside as often as their counters say, else once."""
+    body = flow.instructions(loop)
+    instructions, stalls = sum(each.opcode != "NOP" for each in body), sum(map(stall, body))
+    inner = [each for each in flow.loops if each.blocks < loop.blocks]
+    for each in inner:
+        if any(each.blocks < other.blocks for other in inner) or role_of(flow, each):
+            continue
+        counter, plain = counter_of(flow, each), flow.instructions(each)
+        passes = counter.passes if counter is not None and counter.passes else 1
+        count, cycles = _pass(flow, each)
+        instructions += passes * count - sum(one.opcode != "NOP" for one in plain)
+        stalls += passes * cycles - sum(map(stall, plain))
+    return instructions, stalls
 
 
 def _latch(flow: Flow, loop: Loop) -> Instruction:
@@ -115,44 +152,6 @@ def _latch(flow: Flow, loop: Loop) -> Instruction:
     # ptxas puts rarely executed blocks after the function: the branch of the block next to the header's is meant.
     behind = [each for each in back if each >= loop.header] or back
     return instructions[flow.blocks[max(behind, default=loop.header)].end - 1]
-
-
-def _step(flow: Flow, loop: Loop) -> int | None:
-    """What a pass adds to the counter with which the branch back, or out, is decided; None where that is not told.
-
-    Read from the text of the instructions, since dumps and cubins of CUDA 12 do not say what each of them reads.
-    """
-    body = flow.instructions(loop)
-    for at, branch in reversed([*enumerate(body)]):
-        if branch.opcode != "BRA" or not branch.predicate:
-            continue
-        predicate = branch.predicate.lstrip("@!")
-        compare = next(
-            (each for each in reversed(body[:at]) if _COMPARE.match(each.opcode) and predicate in each.operands[:2]),
-            None,
-        )
-        for register in compare.operands[2:] if compare is not None else ():
-            for each in body:
-                step = _added(each, register)
-                if step:
-                    return step
-    return None
-
-
-def _added(each: Instruction, register: str) -> int:
-    """The constant that an instruction adds to a register, without its sign; 0 where it does something else."""
-    if not _ADD.match(each.opcode) or not each.operands or each.operands[0] != register or each.predicate:
-        return 0
-    sources = [operand for operand in each.operands[1:] if not _NO_VALUE.fullmatch(operand)]
-    if each.opcode == "IMAD":
-        if each.modifiers != ("IADD",) or "0x1" not in sources:
-            return 0
-        sources.remove("0x1")  # the factor
-    constants = [int(operand, 0) for operand in sources if _CONSTANT.fullmatch(operand)]
-    if len(sources) != 2 or len(constants) != 1 or register not in sources:
-        return 0
-    value = constants[0] & 0xFFFFFFFF
-    return min(value, (1 << 32) - value)
 
 
 def role_of(flow: Flow, loop: Loop) -> Role:
@@ -232,8 +231,8 @@ class LoopPair:
         return (
             self.a is not None
             and self.b is not None
-            and (self.a.instructions, self.a.stall, self.a.classes)
-            == (self.b.instructions, self.b.stall, self.b.classes)
+            and (self.a.instructions, self.a.stall, self.a.classes, self.a.pass_stall)
+            == (self.b.instructions, self.b.stall, self.b.classes, self.b.pass_stall)
         )
 
 
@@ -322,7 +321,7 @@ def matched(a: Flow, b: Flow, pairs: Mapping[int, int]) -> tuple[LoopPair, ...]:
         ((likeness(i, j), i, j) for i in rest[0] for j in rest[1]),
         key=lambda each: (-each[0], each[1], each[2]),
     ):
-        if score >= _ALIKE and i not in found and j not in found.values():
+        if score >= _ALIKE and i not in found and j not in found.values() and not _rolled(ones[i], others[j]):
             found[i] = j
     made = [
         _pair(ones[i], others[found[i]], lines, sources) if i in found else LoopPair(ones[i].figures, None)
@@ -330,6 +329,12 @@ def matched(a: Flow, b: Flow, pairs: Mapping[int, int]) -> tuple[LoopPair, ...]:
     ]
     made += [LoopPair(None, others[j].figures) for j in others if j not in set(found.values())]
     return tuple(made)
+
+
+def _rolled(one: _Working, other: _Working) -> bool:
+    """Whether one of two loops is an inner one with known passes, which the loop around it counts, the other not."""
+    inner = [each.figures.counted for each in (one, other)]
+    return inner[0] != inner[1]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ptxgen.names import shown_name
-from ptxgen.sass.classes import MMA_GROUPS, mmas
+from ptxgen.sass.classes import CLASS_NAMES, MMA_GROUPS, mmas
 from ptxgen.sass.diff import Comparison, Difference, Pair
 from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Listing
@@ -172,7 +172,17 @@ def loop_change(pair: LoopPair) -> str:
         )
     return (
         f"loop at {pair.place}: {a.instructions} -> {b.instructions} instructions, "
-        f"stall sum {a.stall} -> {b.stall}; {a.address:#x} -> {b.address:#x}{_unrolling(pair)}"
+        f"stall sum {a.stall} -> {b.stall}; {a.address:#x} -> {b.address:#x}{_inner_passes(a, b)}{_unrolling(pair)}"
+    )
+
+
+def _inner_passes(a: LoopSummary, b: LoopSummary) -> str:
+    """The figures with the loops inside as often as they run, where that is known and more than once."""
+    if (a.pass_stall, b.pass_stall) == (a.stall, b.stall):
+        return ""
+    return (
+        f" (with the constant passes of the loops inside: {a.pass_instructions} -> {b.pass_instructions} instructions, "
+        f"stall sum {a.pass_stall} -> {b.pass_stall})"
     )
 
 
@@ -182,7 +192,9 @@ def _unrolling(pair: LoopPair) -> str:
     if ratio == 1 or a is None or b is None:
         return ""
     side, times = ("B", ratio) if ratio > 1 else ("A", 1 / ratio)
-    one, other = (a.stall, float(b.stall / ratio)) if ratio > 1 else (float(a.stall * ratio), b.stall)
+    one, other = (
+        (a.pass_stall, float(b.pass_stall / ratio)) if ratio > 1 else (float(a.pass_stall * ratio), b.pass_stall)
+    )
     return (
         f" ({side} is unrolled {times} times: its counter steps by {b.step if ratio > 1 else a.step}, not by "
         f"{a.step if ratio > 1 else b.step}; stall sum an iteration {one:g} -> {other:g})"
@@ -323,9 +335,9 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
 
     `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
     stack, shared, instructions, loop-stalls, loop-instructions, warnings (of ptxas, where PTX was assembled), code (any
-    difference), and classes such as R2UR. `loop-stalls` and `loop-instructions` hold for every loop but spins and
-    elections, of unrolled ones for an iteration; one that only B has counts from 0. A function that only one side has
-    breaks any. Raises ThresholdError.
+    difference), and classes such as R2UR. `loop-stalls`, `loop-instructions` and the classes of loops (`loop-BAR`) hold
+    for every loop but spins and elections, of unrolled ones for an iteration; one that only B has counts from 0. A
+    function that only one side has breaks any. Raises ThresholdError.
     """
     found: list[str] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -340,7 +352,7 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
 def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[str]:
     if name == "code":
         return [] if pair.same else [f"code: {shown_name(pair.b.name)} differs"]
-    if name in ("loop-stalls", "loop-instructions"):
+    if name.startswith("loop-"):
         return list(_broken_loops(pair, name, limit, item))
     a, b = (_figure(summary, name, item) for summary in (pair.a_summary, pair.b_summary))
     if a is None or b is None:
@@ -352,13 +364,34 @@ def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[str]:
 def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]:
     """The loops of B that exceed a threshold."""
     for loop in pair.loops:
+        if loop.a is None and loop.b is not None and loop.b.counted:
+            continue  # a part of the loop around it
         measured = _with_partner(loop, pair.loops)
-        a, b = (
-            0 if each is None else each.stall if name == "loop-stalls" else each.instructions
-            for each in (measured.a, measured.b)
-        )
+        a, b = (0 if each is None else _loop_figure(each, name, item) for each in (measured.a, measured.b))
         if b / measured.unrolled - a > _allowed(a, limit, item):
-            yield f"{name}: {loop_change(measured)} in {shown_name(pair.b.name)}, more than {item} allows"
+            kind = name.removeprefix("loop-")
+            counted = "" if kind in _LOOP_FIGURES else f", {a} -> {b} {kind}"
+            yield f"{name}: {loop_change(measured)}{counted} in {shown_name(pair.b.name)}, more than {item} allows"
+
+
+#: What the thresholds of loops count, next to classes.
+_LOOP_FIGURES = ("stalls", "instructions")
+
+
+def _loop_figure(loop: LoopSummary, name: str, item: str) -> int:
+    """A figure of a loop: `loop-stalls`, `loop-instructions`, or a class such as `loop-BAR`. Raises ThresholdError."""
+    kind = name.removeprefix("loop-")
+    if kind in _LOOP_FIGURES:
+        return loop.pass_stall if kind == "stalls" else loop.pass_instructions
+    if kind in MMA_GROUPS:
+        return mmas(loop.classes, kind)
+    if kind in CLASS_NAMES:
+        return sum(count for each, count in loop.classes.items() if each.partition(".")[0] == kind)
+    if kind.upper() == kind:
+        return loop.classes.get(kind, 0)
+    raise ThresholdError(
+        f"--fail-on {item!r}: loops have stalls, instructions, and classes such as loop-BAR or loop-LDG"
+    )
 
 
 def _with_partner(loop: LoopPair, loops: Sequence[LoopPair]) -> LoopPair:
@@ -402,5 +435,5 @@ def _figure(summary: Summary, name: str, item: str) -> int | None:
         return summary.classes.get(name, 0)
     raise ThresholdError(
         f"--fail-on {item!r}: known are {', '.join(values)}, loop-stalls, "
-        "loop-instructions, code, and classes such as R2UR"
+        "loop-instructions, loop-CLASS, code, and classes such as R2UR"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
@@ -10,8 +11,9 @@ from typing import Any, cast
 import pytest
 
 from ptxgen.sass import compare, load
-from ptxgen.sass.loops import LoopPair, LoopSummary
-from ptxgen.sass.show import broken_thresholds, loop_change
+from ptxgen.sass.flow import Flow
+from ptxgen.sass.loops import LoopPair, LoopSummary, summaries
+from ptxgen.sass.show import ThresholdError, broken_thresholds, loop_change
 from ptxgen.toolchain import assemble
 from tests.sass.test_dumps import dump
 
@@ -117,3 +119,82 @@ def test_what_the_counters_tell(a: LoopSummary, b: LoopSummary, ratio: Fraction)
     pair = LoopPair(a, b)
     assert pair.unrolled == ratio
     assert ("unrolled" in loop_change(pair)) == (ratio != 1)
+
+
+#: Rows of eight elements: an inner loop of eight passes.
+ROWS = """.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry rows(.param .u64 x, .param .u64 y, .param .u32 n)
+{
+    .reg .b32 %n, %i, %j;
+    .reg .b64 %x, %y, %a;
+    .reg .f32 %v, %s;
+    .reg .pred %p;
+    ld.param.u64 %x, [x];
+    ld.param.u64 %y, [y];
+    ld.param.u32 %n, [n];
+    mov.u32 %i, 0;
+    mov.f32 %s, 0f00000000;
+$outer:
+    .pragma "nounroll";
+    mad.wide.u32 %a, %i, 32, %x;
+    mov.u32 %j, START;
+$inner:
+    .pragma "nounroll";
+    ld.global.f32 %v, [%a];
+    sqrt.rn.f32 %v, %v;
+    add.f32 %s, %s, %v;
+    add.u64 %a, %a, 4;
+    add.s32 %j, %j, STEP;
+    setp.COMPARE.s32 %p, %j, BOUND;
+    @%p bra $inner;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, %n;
+    @%p bra $outer;
+    st.global.f32 [%y], %s;
+    ret;
+}
+"""
+
+
+def rows(start: int = 0, step: int = 1, compare: str = "ne", bound: int = 8) -> str:
+    text = ROWS.replace("START", str(start)).replace("STEP", str(step))
+    return text.replace("COMPARE", compare).replace("BOUND", str(bound))
+
+
+@pytest.mark.parametrize(
+    ("counter", "passes"),
+    [((0, 1, "ne", 8), 8), ((8, -1, "gt", 0), 8), ((1, 2, "le", 15), 8), ((3, 2, "lt", 16), 7), ((-4, 1, "lt", 4), 8)],
+)
+def test_constant_passes_of_an_inner_loop(counter: tuple[int, int, str, int], passes: int) -> None:
+    flow = Flow(load(assemble(rows(*counter))).functions[0])
+    outer, inner = summaries(flow)
+    assert (outer.passes, inner.passes) == (None, passes)
+    assert outer.pass_stall == outer.stall + (passes - 1) * inner.stall
+
+
+def test_an_unrolled_inner_loop_that_is_rolled_up_again() -> None:
+    """Each pass of the outer loop becomes slower, though it has fewer instructions."""
+    before, body, after = re.split(r"\$inner:\n.*?;\n|    add.s32 %j.*inner;\n", rows(), flags=re.DOTALL)
+    unrolled = before + body * 8 + after
+    (found,) = broken(unrolled, rows())
+    assert "(with the constant passes of the loops inside: " in found
+    assert broken(rows(), unrolled) == []
+
+
+def test_a_kernel_with_subroutines_under_another_name() -> None:
+    """ptxas makes a subroutine of sqrt.rn, whose return names the kernel."""
+    one, other = (load(assemble(text)) for text in (rows(), rows().replace("rows", "sums")))
+    assert any(each.opcode == "RET" for each in one.functions[0].instructions)
+    assert compare(one, other).same
+
+
+def test_classes_of_loops() -> None:
+    """One barrier in a pass is one instruction among many, and may cost more than all of them."""
+    fenced = rows().replace("    add.u32 %i, %i, 1;", "    membar.gl;\n    add.u32 %i, %i, 1;")
+    assert broken(rows(), fenced, "loop-stalls+50%,loop-BAR,loop-LDG") == []
+    (found,) = broken(rows(), fenced, "loop-fence+2")
+    assert re.search(r"^loop-fence: loop at .*, 0 -> \d fence in rows, more than loop-fence\+2 allows$", found)
+    with pytest.raises(ThresholdError, match="loops have stalls, instructions, and classes such as loop-BAR"):
+        broken(rows(), fenced, "loop-speed")
