@@ -93,6 +93,22 @@ def test_cuda_runs_with_the_lines_of_its_source(cli: Cli, tmp_path: Path) -> Non
 
 
 @needs_nvcc
+def test_headers_of_half_precision_and_barriers(cli: Cli, tmp_path: Path) -> None:
+    """The package of nvcc lacks what cuda_fp16.h includes; ptxgen[tools] has it."""
+    path, out = tmp_path / "half.cu", tmp_path / "y.npy"
+    path.write_text(
+        "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda/barrier>\n#include <cooperative_groups.h>\n"
+        'extern "C" __global__ void scale(const __half* x, float* y) {\n'
+        "    auto block = cooperative_groups::this_thread_block();\n"
+        "    y[block.thread_rank()] = 3 * __half2float(x[block.thread_rank()]);\n}\n"
+    )
+    named = ("--arg", "x=arange:f16:32", "--arg", "y=empty:f32:32", "--block", "32", "--out", f"y={out}")
+    done = cli("run", path, *named)
+    assert done.code == 0, done.out + done.err
+    assert np.array_equal(np.load(out), 3 * np.arange(32, dtype=np.float32))
+
+
+@needs_nvcc
 def test_sass_takes_cuda(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "line.cu"
     path.write_text(SOURCE)
