@@ -82,6 +82,16 @@ def starts(values: NDArray[np.int64]) -> NDArray[np.bool_]:
     return found
 
 
+def in_a_row(granules: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Granules as a slice, if they follow each other: arrays are accessed faster by it."""
+    if not len(granules):
+        return granules
+    first, last = int(granules[0]), int(granules[-1])
+    if last - first + 1 != len(granules) or (len(granules) > 2 and count_nonzero(granules[1:] - granules[:-1] != 1)):
+        return granules
+    return slice(first, last + 1)
+
+
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """The different values of an array, which mostly has one."""
     return values[:1] if len(values) and not count_nonzero(values != values[0]) else np.unique(values)

@@ -93,8 +93,10 @@ def load(op: bulk.load, binder: Binder, statement: syntax.Instruction) -> Plain:
             def act(
                 start: int = start, count: int = count, inside: slice = inside, copies: list[Destination] = copies
             ) -> None:
-                data = np.full(count, POISON_BYTE, np.uint8)  # what is ignored is undefined
-                data[inside] = machine.memory.data[start : start + count][inside]
+                data = machine.memory.data[start : start + count]
+                if sides:
+                    given, data = data, np.full(count, POISON_BYTE, np.uint8)  # what is ignored is undefined
+                    data[inside] = given[inside]
                 for copy in copies:
                     machine.shared.data[copy.slot, copy.offset : copy.offset + count] = data
 

@@ -63,9 +63,9 @@ _MOST_ARRIVALS = {"v0": 2**20 - 1, "v1": 511}
 
 def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """(warp, lane, values) of every active lane, in order."""
-    full = [g.full(value) for value in values]
-    for position, lane in np.argwhere(g.active):
-        yield int(g.indices[position]), int(lane), tuple(int(value[position, lane]) for value in full)
+    positions, lanes = g.active.nonzero()
+    rows = [g.full(value)[positions, lanes].tolist() for value in values]
+    yield from zip(g.indices[positions].tolist(), lanes.tolist(), zip(*rows, strict=True), strict=True)
 
 
 @semantics(mbarrier.init)

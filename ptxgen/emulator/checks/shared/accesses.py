@@ -30,6 +30,7 @@ from ptxgen.emulator.memory.granules import (
     distinct,
     first_byte,
     granules_of,
+    in_a_row,
     starts,
 )
 from ptxgen.emulator.memory.shared_memory import GROUPS_BYTES
@@ -172,13 +173,14 @@ class SharedAccesses(Observer):
         self._against_writers(operation, warp, slot, granules, ALL_BYTES, "overwrites")
         self._against_readers(operation, warp, slot, granules, ALL_BYTES)
         self._spare_barriers(operation, warp, slot, granules, ALL_BYTES)
-        self.written[slot, granules] = ALL_BYTES
-        self._asynchronous = True
-        self.async_writer[slot, granules] = operation.number
-        self.core_reader[slot, granules] = 0
-        self.copy_reader[slot, granules] = 0
-        for each in (self.stores, self.loads, self.strong_stores):
-            each.forget(slot, granules, ALL_BYTES)
+        self._asynchronous, here = True, in_a_row(granules)
+        self.written[slot, here] = ALL_BYTES
+        self.async_writer[slot, here] = operation.number
+        self.core_reader[slot, here] = 0
+        self.copy_reader[slot, here] = 0
+        self.stores.forget_all(slot, here)
+        self.loads.forget_all(slot, here)
+        self.strong_stores.forget(slot, granules, ALL_BYTES)
 
     def async_read(
         self,

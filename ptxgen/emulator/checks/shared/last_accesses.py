@@ -210,6 +210,12 @@ class ThreadAccesses:
         if table is not None:
             table.mask[:, granules] &= ~masks
 
+    def forget_all(self, slot: int, granules: NDArray[np.int64] | slice) -> None:
+        """The same of all bytes of some granules."""
+        table = self.table(slot)
+        if table is not None:
+            table.mask[:, granules] = 0
+
     def clear(self, slot: int) -> None:
         if self._used[slot]:
             self._tables[slot] = None

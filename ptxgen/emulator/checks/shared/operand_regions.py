@@ -49,7 +49,7 @@ class OperandRegions(Observer):
 
     def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
         if len(granules) and self._parts:
-            first, last = int(granules.min()) * GRANULE, int(granules.max()) * GRANULE
+            first, last = (int(each.reduce(granules)) * GRANULE for each in (np.minimum, np.maximum))
             self._parts = [each for each in self._parts if not each.start <= first < each.start + each.size <= last]
 
     def work_reads_shared(
