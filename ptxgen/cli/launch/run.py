@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,6 @@ from ptxgen.cli.errors import InputError
 from ptxgen.cli.launch.attention import AttentionOptions, AttentionRun
 from ptxgen.cli.launch.options import CheckOptions, GemmOptions, GpuOptions, InspectionOptions, ScheduleOptions
 from ptxgen.cli.launch.words import LaunchOptions, Outputs
-
-if TYPE_CHECKING:
-    pass
 
 #: Files that may hold PTX, by the end of their names.
 _HOLDERS = (".cubin", ".fatbin", ".txt", ".o", ".so")
@@ -77,6 +74,7 @@ def run(
     from ptxgen.cli.launch.gemm import GemmRequest, profiled, run_gemm
     from ptxgen.cli.launch.jobs import Options, named_in, run_file
     from ptxgen.cli.launch.values import parse_outputs
+    from ptxgen.emulator.load.accepts import require_comments
     from ptxgen.files import similar_file
 
     written = Output.of(formats, as_json=as_json)
@@ -92,6 +90,8 @@ def run(
     observed = inspection.observers(gpu.device, html, many=bool(schedules.schedules))
     known_target(launch.target)
     wanted = GemmRequest(kernel, m, n, k, tuple(settings), dtype, c_dtype, gemm.numbers, gemm.whole_range, ptx)
+    if ptx is not None and is_file(ptx):
+        require_comments(read_ptx(ptx, launch.target), ptx)
     if not kernel:
         given.require("the fastest kernel", GEMM)
         wanted = wanted.fastest()
@@ -102,6 +102,8 @@ def run(
         raise InputError(f"there is no file {kernel}{similar_file(kernel)}")
     if is_file(kernel):
         text = None if kernel.endswith(".py") else read_ptx(kernel, launch.target)
+        if text is not None and kernel.endswith(".ptx"):
+            require_comments(text, kernel)
         named = named_in(text) if text is not None and not given.words(FILE, JOB) else None
         if named is None:
             runnable = launch.runnable(kernel, seed, given, text)

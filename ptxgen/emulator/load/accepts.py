@@ -62,6 +62,12 @@ def check_accepts(text: str, module: syntax.Module, name: str) -> Iterator[Accep
     return (each for each in made if each.code in CODES or "." in each.code)
 
 
+def require_comments(text: str, name: str) -> None:
+    """Raises AcceptError for a comment of a PTX text, which the message calls `name`, that accepts no finding."""
+    if found := comments(text, name):
+        require_codes(found, name, launch_codes() | CODES)
+
+
 def comment_accepts(
     text: str, module: syntax.Module, statements: Callable[[], list[int]], name: str = ""
 ) -> Iterator[Accept]:

@@ -187,11 +187,26 @@ def scales(
     needs: Needs = (),
     type: Annotated[Format, "the format, or the .kind: elements of a scale, scales of one MMA"] = "nvfp4",
     rows: Annotated[Number, "rows of A or columns of B of a CTA; 0: 128, or as many as at needs"] = 0,
+    of: Annotated[Literal["", "a", "b"], "whose scales, of a pair of CTAs"] = "",
+    m: Annotated[Number, "M of the pair: 128 or 256"] = 256,
+    cta_group: Annotated[Number, "2: rows are those of the pair, with the CTA that holds each"] = 1,
     parts: Annotated[Number, "2: SFB of a pair of CTAs at M 128"] = 1,
     along: Annotated[Number, "scales along K of the matrix in global memory; 0: as many as at needs"] = 0,
     stage: Annotated[Number, "scales along K of a tile in shared memory; 0: as along"] = 0,
 ) -> Map:
     """Where scale (row, scale along K) lies: its byte in global, shared and tensor memory."""
+    limit("cta_group", cta_group, 1, 2)
+    pair = cta_group == 2
+    if pair and not of:
+        raise DescriptorError("of must be a or b with cta_group=2: A is split by rows, SFB is in both CTAs in full")
+    if pair and (m not in (128, 256) or (of, m) == ("a", 128)):
+        known = (
+            "M must be 256 for SFA of a pair (M 128 leaves each CTA 64 rows)" if of == "a" else "M must be 128 or 256"
+        )
+        raise DescriptorError(f"{known}, not {m}")
+    parts = 2 if pair and of == "b" and m == 128 else parts
+    if pair and of == "a" and not rows:
+        rows = m
     rows = rows or max(128, -(-(last(needs, 0) + 1) // 128) * 128)
     along = along or max(BLOCK_SCALES, -(-(last(needs, 1) + 1) // BLOCK_SCALES) * BLOCK_SCALES)
     stage = stage or along
@@ -206,25 +221,31 @@ def scales(
     if len(needs) == 2 and _inside(needs[0], rows) and _inside(needs[1], along):  # only those: a matrix may be large
         row, scale = np.array(needs[0])[:, None], np.array(needs[1])[None, :]
     inside = scale % stage
-    lane, column, byte = placed_scales(row, inside, rows, parts)
+    # A pair splits A by rows, 128 to each CTA; every CTA reads the scales of B from its own tensor memory.
+    own, held = (row % 128, 128) if pair and of == "a" else (row, rows)
+    lane, column, byte = placed_scales(own, inside, held, parts)
     columns = {
         "row": row[None],
         "scale": scale[None],
         "global_offset": blocked_offset(row, scale, along)[None],
-        "shared_offset": blocked_offset(row, inside, stage)[None],
+        "shared_offset": blocked_offset(own, inside, stage)[None],
+        **({"cta": row[None] // 128} if pair and of == "a" else {}),
         "lane": lane,
         "column": column,
         "byte": byte,
         "address": _address(lane, column),
         "first_k": scale[None] * block,
     }
+    held_by = () if not pair else ("both CTAs hold the scales of all of N (fact sfb-both-ctas)",) * (of == "b")
+    whose = f" of {of.upper()} in a pair, M {m}" if pair else ""
     return Map(
-        f"scale factors of {type}: {rows} rows, {along} along K",
+        f"scale factors of {type}{whose}: {rows} rows, {along} along K",
         ("row", "scale"),
         columns,
         notes=(
             "offset in a block of 128 rows and 4 scales: (row % 32) * 16 + (row % 128 / 32) * 4 + scale % 4; blocks of "
             "512 bytes follow each other along K first",
             f"a scale is for {block} elements of K, an MMA takes {per_mma}; lane and column: from the address on",
+            *held_by,
         ),
     )

@@ -40,6 +40,12 @@ LAYOUTS = [
     ("scales at=130,2", "global_offset 546,"),
     ("scales type=nvfp4 at=37,5", "global_offset 597,"),
     ("scales type=mxfp8 rows=256 along=8 at=200,6", "global_offset 1674,"),
+    # A pair of M 256: rows 128 and up of A are in the odd CTA: 16 (72 % 32) + 4 (72 / 32) + 3. SFB is whole.
+    ("scales type=mxfp8 of=a cta_group=2 at=200,3", "shared_offset 139, cta 1, lane 8, column 2, byte 3"),
+    ("scales type=nvfp4 of=b cta_group=2 rows=256 at=200,1", "lane 8, column 6, byte 1"),
+    ("scales type=nvfp4 of=b cta_group=2 rows=256 at=200,1", "both CTAs hold the scales of all of N"),
+    # M 128: windows 0 and 1 have the first half of N, 2 and 3 the second; row 70 is 6 of the second, lanes 64 + 6.
+    ("scales type=nvfp4 of=b m=128 cta_group=2 rows=128 at=70,1", "lane 70, column 0, byte 1"),
     # Addresses: row * row bytes, chunk ^ line of 128 bytes % 8 (128B) or line % 4 (64B).
     ("operand k 128B address=0x4b8", "row 9, k 20"),
     ("operand k none at=9,20", "address 0x298"),
@@ -192,5 +198,10 @@ def test_fields_that_make_no_value(cli: Cli, words: str, error: str) -> None:
 
 
 def test_sizes_of_m_are_named(cli: Cli) -> None:
+    words = ("layout", "scales", "cta_group=2", "at=3,3")
+    assert "of must be a or b with cta_group=2" in cli(*words).err
+    assert (
+        "M must be 256 for SFA of a pair (M 128 leaves each CTA 64 rows), not 128" in cli(*words, "of=a", "m=128").err
+    )
     assert "M must be 128 or 256" in cli("layout", "accumulator", "m=64", "cta_group=2").err
     assert "M must be 32, 64 or 128" in cli("layout", "accumulator", "m=256", "ws").err

@@ -86,6 +86,15 @@ def test_a_comment_in_the_source_makes_the_run_clean(cli: Cli, folder: Path) -> 
     assert outcome.code == 2
 
 
+def test_a_bad_comment_in_the_ptx_is_named_by_its_file(cli: Cli, folder: Path) -> None:
+    (folder / "k.ptx").write_text(RACE.replace(".version 8.6\n", ".version 8.6\n// ptxgen: accept shared-rase: why\n"))
+    outcome = cli(*RUN)
+    assert outcome.err == "error: k.ptx:2: no check has the code 'shared-rase'; did you mean shared-race?\n"
+    assert outcome.code == 2
+    outcome = cli("run", "blackwell/swizzled", "--ptx", folder / "k.ptx")
+    assert f"{folder / 'k.ptx'}:2: no check has the code 'shared-rase'" in outcome.err
+
+
 def test_sass_diff_reports_each_kernel(cli: Cli, folder: Path) -> None:
     (folder / "other.ptx").write_text(RACE.replace("xor.b32 %r3, %r3, 128", "xor.b32 %r3, %r3, 64"))
     for _ in range(2):  # computed, then from the cache
