@@ -482,9 +482,8 @@ class Emulator:
         timeline = self._timeline(kernel)
         machine = Machine(config, memory or self.memory, timeline, Findings(checks), perturbation)
         observers = [*(() if perturbation is not None else self.observers), *watching_too]
-        if checks:
-            observers[:0] = checks_of(machine, advice=self.advice if perturbation is None else None)
-        machine.observe(observers)
+        made = checks_of(machine, advice=self.advice if perturbation is None else None) if checks else []
+        machine.observe(made, observers)
         machine.events.launch_begins(machine, program)
         if checks:
             machine.findings.accept([*self.accept, *inline_accepts(kernel)], kernel.name)

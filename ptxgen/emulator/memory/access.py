@@ -7,7 +7,7 @@ return stale values, a policy says which (`strong_loads`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from ptxgen.emulator.memory.located import Bytes, MemoryAccess
 from ptxgen.emulator.memory.order import Order
 from ptxgen.emulator.native.library import chosen, pointer_to
 from ptxgen.emulator.state.group import Group, spread
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.state.machine import Machine
 
 #: Where state spaces lie in the generic address space. Global addresses are generic addresses.
 WINDOWS = {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "local": LOCAL_WINDOW, "const": CONST_WINDOW, "global": 0}
@@ -137,6 +140,18 @@ def load_words(
             machine.effects += machine.strong_loads.replace(access, values)
     machine.events.memory_loads(access)
     return values
+
+
+def parameters_at(machine: Machine, address: Any, dtype: np.dtype[Any], count: int) -> list[NDArray[Any]] | None:
+    """`count` neighboring values, the same for all lanes, of the kernel's parameters: no check has anything to say of
+    such a load. None where an observer besides the checks has to see it, or it is a fault.
+    """
+    if machine.is_observed:
+        return None
+    bank, size, start = machine.banks["param"], dtype.itemsize * count, int(address)
+    if start < 0 or start > bank.size - size or start % size or dtype.itemsize > 8:
+        return None
+    return [word.reshape(()) for word in bank.data[start : start + size].view(dtype)[:, None]]
 
 
 def _gathered(

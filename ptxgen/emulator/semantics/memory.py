@@ -12,7 +12,7 @@ from ptxgen.emulator.checks.registry.memory import BULK_SIZE, NOT_GLOBAL, NOT_SH
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, store_words
+from ptxgen.emulator.memory.access import Part, load_words, locate, parameters_at, parts_of, store_words
 from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.semantics import semantics
@@ -67,10 +67,10 @@ def _order(op: _Load | _Store) -> Order | None:
 @semantics(*get_args(_Load))
 def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
-    dtype, words = numpy_type(type), type.bits // 64 if type.bits == 128 else 1
+    dtype, halves = numpy_type(type), type.bits // 64 if type.bits == 128 else 1
     address, named = binder.address(op.a), space_of(op.space, binder, op.a)
     destinations = [binder.destination(element, type) for element in _vector(op, op.d, binder)]
-    order = _order(op)
+    order, length = _order(op), len(destinations) * halves
     binder.strong = order is not None
     if order is not None:
         binder.program.has_strong_loads = True
@@ -78,10 +78,15 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
         binder.program.has_read_only_loads = True
 
     def run(g: Group) -> None:
-        addresses = np.ascontiguousarray(g.full(address(g)))
+        given = address(g)
+        if named == "param" and np.ndim(given) == 0 and (words := parameters_at(g.machine, given, dtype, length)):
+            for destination, word in zip(destinations, words, strict=True):
+                destination(g, word)
+            return
+        addresses = np.ascontiguousarray(g.full(given))
         for space, inside, part, _ in parts_of(g, named, addresses):
-            values = load_words(part, space, inside, dtype, len(destinations) * words, statement, order=order)
-            if words == 2:
+            values = load_words(part, space, inside, dtype, length, statement, order=order)
+            if halves == 2:
                 values = [np.stack(values, axis=-1)]
             for destination, value in zip(destinations, values, strict=True):
                 destination(part, value)

@@ -110,6 +110,8 @@ class Machine:
         self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         #: The observers of the launch.
         self.events = Events()
+        #: True if others than the checks observe the launch.
+        self.is_observed = False
         #: What strong loads return.
         self.strong_loads = StrongLoads()
         initial = config.register_count
@@ -229,9 +231,9 @@ class Machine:
             self._shared_addresses[address, dtype] = found
         return found
 
-    def observe(self, observers: Sequence[Observer]) -> None:
-        """Have these observe the launch, which has not begun."""
-        self.events = Events(observers)
+    def observe(self, checks: Sequence[Observer], others: Sequence[Observer]) -> None:
+        """Have the checks and others observe the launch, which has not begun."""
+        self.events, self.is_observed = Events([*checks, *others]), bool(others)
         self.findings.reported = self.events.finding_reported
 
     # CTAs.
