@@ -52,6 +52,12 @@ class Library:
         self.table = loaded.ptxgen_table
         self.table.restype = None
         self.table.argtypes = [count, *[pointer] * 5, count]
+        self.refresh = loaded.ptxgen_refresh
+        self.refresh.restype = None
+        self.refresh.argtypes = [pointer, pointer, pointer, count, count, pointer, pointer, pointer]
+        self.lowest = loaded.ptxgen_lowest
+        self.lowest.restype = count
+        self.lowest.argtypes = [pointer, pointer, pointer, count, pointer]
         self.sums = loaded.ptxgen_sums
         self.sums.argtypes = [*[pointer] * 7, *[count] * 3]
         self.offsets = loaded.ptxgen_offsets

@@ -55,7 +55,7 @@ class Group:
         rest = ~part.active
         if part.size < self.size:
             others = np.ones((self.size, 32), np.bool_)
-            others[np.isin(self._indices, part.indices)] = rest
+            others[np.searchsorted(self._indices, part.indices)] = rest  # both ascend
             rest = others
         return self.narrowed(rest)
 

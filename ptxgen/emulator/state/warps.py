@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.arrays import all_set, any_set, count_nonzero
 from ptxgen.emulator.load.program import EXITED, Operation, Program
+from ptxgen.emulator.native.library import Library, chosen, pointer_to
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import GRIDS_BEFORE
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 _LEFT_BEHIND = 128
 #: A ready warp that others have passed over for so many steps goes first.
 _PATIENCE = 256
+#: Every so many steps the scheduler looks for one.
+_LOOK = 64
 
 
 class Warps:
@@ -93,12 +97,36 @@ class Warps:
     def refresh(self, warps: NDArray[np.int64]) -> None:
         """Recompute the pc and readiness of these warps after their lanes moved or were held or woken."""
         self._together = None
+        library = chosen()
+        if library is not None and not self._any_ahead:
+            which = np.ascontiguousarray(warps)
+            pc, held, current, *rest = self._pointers
+            library.refresh(pc, held, pointer_to(which), len(which), EXITED, current, *rest)
+            return
         pc = self.pc[warps]
         current = self._first(warps, pc) if self._any_ahead else pc.min(axis=1)
         candidates = (pc == current[:, None]) & ~self.held[warps]
         self.current[warps] = current
         self.ready[warps] = candidates.any(axis=1) & (current != EXITED)
         self.uniform[warps] = candidates.all(axis=1)
+
+    @cached_property
+    def _pointers(self) -> tuple[int, int, int, int, int]:
+        """The tables of all warps, for machine code."""
+        pc, held, current, ready, uniform = map(
+            pointer_to, (self.pc, self.held, self.current, self.ready, self.uniform)
+        )
+        return pc, held, current, ready, uniform
+
+    def _lowest(self, library: Library) -> Group:
+        """The ready warps with the lowest pc, of which there is one at least."""
+        warps = np.empty(len(self.ready), np.int64)
+        count = library.lowest(*self._pointers[2:], len(warps), pointer_to(warps))
+        warps = warps[: abs(count)]
+        if count > 0:
+            return Group(self._machine, warps, None)
+        pc = self.current[warps[0]]
+        return Group(self._machine, warps, (self.pc[warps] == pc) & ~self.held[warps])
 
     def _first(self, warps: NDArray[np.int64], pc: NDArray[np.int64]) -> NDArray[np.int64]:
         """The pc at which these warps run next: lanes that ran ahead wait at `.aligned` instructions for the others."""
@@ -189,8 +217,11 @@ class Warps:
         count = count_nonzero(ready)
         if not count:
             return None
-        if self._together is not None and self._together[0].size == count and self._in_order and not self.one_by_one:
-            return self._together[0]  # no other warp is ready
+        if self._in_order and not self.one_by_one:
+            if self._together is not None and self._together[0].size == count:
+                return self._together[0]  # no other warp is ready
+            if self.steps % _LOOK and (library := chosen()) is not None:
+                return self._lowest(library)
         current, timeline = self.current, self._machine.timeline
         if self.one_by_one:
             if not ready[self._alone]:
@@ -207,7 +238,7 @@ class Warps:
             pc = current[warps[timeline.random.randrange(len(warps))]]
         else:
             pc = np.where(ready, current, EXITED).min()
-            if self.steps % 64 == 0:
+            if self.steps % _LOOK == 0:
                 oldest = int(np.where(ready, self.last_run, self.steps).argmin())
                 if ready[oldest] and self.steps - self.last_run[oldest] > _PATIENCE:
                     pc = current[oldest]
