@@ -1,7 +1,7 @@
 """`python -m tools.site.browser`: look at the site in headless Chromium, as `make site-look` does.
 
-Ten pages at two widths, light and dark: no message on the console, nothing from another host, no page wider than the
-window; then a live layout by keyboard, pointer and labels. Screenshots are in build/site/shots. Needs playwright in
+Pages at two widths, light and dark: no message on the console, nothing from another host, no page wider than the
+window, no command or report cut at the right edge; then a live layout by keyboard, pointer and labels. Screenshots are in build/site/shots. Needs playwright in
 .venv-site and a Chromium of the system (`CHROMIUM=` names another one).
 """
 
@@ -18,8 +18,11 @@ from tools.site.stage import ROOT
 
 PAGES = (
     "index", "layouts/operand", "layouts/fragment", "layouts/swizzle", "api/ptxgen.emulator", "instructions/tcgen05",
-    "checks/shared-race", "bugs", "course/01-phases", "search",
+    "checks/shared-race", "bugs", "course/01-phases", "tutorial-blackwell", "search",
 )  # fmt: skip
+#: Blocks of code whose lines wrap: site.css.
+_WRAPPED = ", ".join(f".highlight-{each} pre" for each in ("text", "none", "console", "sh", "bash", "toml", "yaml"))
+_CUT = f"[...document.querySelectorAll({_WRAPPED!r})].filter(each => each.scrollWidth > each.clientWidth).length"
 WIDTHS = (1280, 390)
 
 
@@ -44,6 +47,8 @@ def problems(html: Path, shots: Path) -> Iterator[str]:
                     yield from (f"{where}: {each}" for each in said)
                     if wider > 0:
                         yield f"{where}: the page is {wider} pixels wider than the window"
+                    if cut := page.evaluate(_CUT):
+                        yield f"{where}: {cut} blocks of code are cut at the right edge"
                     page.screenshot(path=str(shots / f"{name.replace('/', '_')}-{scheme}-{width}.png"))
         page, said = _page(browser, "light", WIDTHS[0])
         page.goto((html / "layouts/operand.html").as_uri())
