@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ptxgen.device.report import Finding
+
+#: How messages name a line of the PTX, and the line of the program that it comes from.
+_LINE = re.compile(r"\bline (\d+)(?: \(([^()]+:\d+[^()]*)\))?")
+#: Where compilers and libraries have their headers: what is inlined from there is called by the author's line.
+_HEADERS = re.compile(r"/(include|site-packages|dist-packages)/")
 
 
 class SourcePlace(NamedTuple):
@@ -25,3 +35,27 @@ def source_places(source: str) -> list[SourcePlace]:
         elif head and last.isdecimal():
             made.append(SourcePlace(head, int(last)))
     return made
+
+
+def authors(source: str, files: Mapping[str, str]) -> str:
+    """The place of a finding's `source` that its author wrote: the innermost one outside headers of libraries.
+
+    `files` are the paths of the PTX by name.
+    """
+    for each in source_places(source):
+        if not _HEADERS.search(files.get(each.name, each.name)):
+            column = "" if each.column is None else f":{each.column}"
+            return f"{each.name}:{each.line}{column}"
+    return source.partition(", inlined at ")[0]
+
+
+def by_source_lines(text: str, finding: Finding, files: Mapping[str, str]) -> str:
+    """A text of a finding for people who wrote its source: their lines in place of those of the PTX."""
+    if not finding.source:
+        return text
+    sources = {each.line: each.source for each in finding.accesses} | {finding.line: finding.source}
+
+    def located(match: re.Match[str]) -> str:
+        return authors(match[2] or sources.get(int(match[1])) or "", files) or match[0]
+
+    return _LINE.sub(located, text)

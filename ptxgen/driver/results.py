@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -13,16 +12,12 @@ from typing import Any, TextIO
 
 from ptxgen.device import Accept, Finding, LaunchReport
 from ptxgen.device.report import shortened
-from ptxgen.device.sources import source_places
+from ptxgen.device.sources import authors, by_source_lines, source_places
 from ptxgen.driver import sites
 from ptxgen.driver.names import demangled, readable, short_name
 from ptxgen.driver.options import Options
 from ptxgen.driver.protocol import LaunchRequest
 
-#: How messages name a line of the PTX, and the line of the program that it comes from.
-_LINE = re.compile(r"\bline (\d+)(?: \(([^()]+:\d+[^()]*)\))?")
-#: Where compilers and libraries have their headers: what is inlined from there is called by the author's line.
-_HEADERS = re.compile(r"/(include|site-packages|dist-packages)/")
 #: Characters of an instruction that are shown under a finding.
 _SHOWN_INSTRUCTION = 120
 #: Strong loads of stale values that are shown for a kernel.
@@ -352,18 +347,6 @@ class Results:
         }
 
 
-def authors(source: str, files: Mapping[str, str]) -> str:
-    """The place of a finding's `source` that its author wrote: the innermost one outside headers of libraries.
-
-    `files` are the paths of the PTX by name.
-    """
-    for each in source_places(source):
-        if not _HEADERS.search(files.get(each.name, each.name)):
-            column = "" if each.column is None else f":{each.column}"
-            return f"{each.name}:{each.line}{column}"
-    return source.partition(", inlined at ")[0]
-
-
 def _text_of(place: str, files: Mapping[str, str]) -> str:
     """The line of the source at a place; empty where its file is not there."""
     for each in source_places(place):
@@ -373,14 +356,9 @@ def _text_of(place: str, files: Mapping[str, str]) -> str:
 
 def finding_lines(finding: Finding, verbose: bool, files: Mapping[str, str]) -> Iterator[str]:
     """A finding for people who wrote its source: `k.py:12:5: error [code] message`, lines of the PTX left out."""
-    sources = {each.line: each.source for each in finding.accesses} | {finding.line: finding.source}
-
-    def located(match: re.Match[str]) -> str:
-        return authors(match[2] or sources.get(int(match[1])) or "", files) or match[0]
-
     author = authors(finding.source, files)
     place = author or ("" if finding.line is None else f"PTX line {finding.line}")
-    message = readable(_LINE.sub(located, finding.message) if finding.source else finding.message)
+    message = readable(by_source_lines(finding.message, finding, files))
     first, *rest = f"{place}{': ' if place else ''}{finding.severity} [{finding.code}] {message}".splitlines()
     yield first
     yield from (f"    {line}" for line in rest)

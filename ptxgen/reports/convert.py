@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ptxgen import syntax
 from ptxgen.device import Accept, Finding, LaunchReport
+from ptxgen.device.sources import by_source_lines
 from ptxgen.emulator.load.accepts import check_accepts, launch_codes, source_files
 from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.instr.model.check import Diagnostic
@@ -112,12 +113,17 @@ def found(
     here = Place(ptx, finding.line) if ptx else None
     shown = shown_place(origin, here)
     related: dict[Place, str] = {}
+
+    def words(text: str) -> str:
+        """A text that names lines of the PTX only where its file is known."""
+        return text if ptx else by_source_lines(text, finding, files)
+
     for each in finding.accesses:
         place = place_of(each.source, files) if each.source else None
         if place is None and ptx and each.line is not None:
             place = Place(ptx, each.line)
         if place is not None and place != shown:
-            related.setdefault(place, f"{each.role}: {each}")
+            related.setdefault(place, words(f"{each.role}: {each}"))
     for place, what in _other(shown, origin, here):
         related.setdefault(place, what)
     facts = {**(properties or {}), "instruction": finding.instruction, "section": finding.section}
@@ -125,7 +131,7 @@ def found(
         facts["consequences"] = len(finding.consequences)
     if finding.line is not None:
         facts["ptxLine"] = finding.line
-    message = replace(finding, fix="").message
+    message = words(replace(finding, fix="").message)
     if finding.consequences:
         message += f"\n{finding.consequences_line}"
     return Result(
@@ -134,7 +140,7 @@ def found(
         message,
         shown,
         tuple(related.items()),
-        fix=finding.fix,
+        fix=words(finding.fix),
         properties={name: value for name, value in facts.items() if value != ""},
     )
 

@@ -7,6 +7,7 @@ actions/toolkit, packages/core/src/command.ts: in messages %, CR and LF, in prop
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ptxgen.reports.model import Level, Place, Report
 from ptxgen.reports.paths import in_repository
@@ -22,10 +23,14 @@ def workflow_commands(report: Report) -> Iterator[str]:
             continue
         title = f"{rule_of(each).title} [{each.code}]"
         lines = [each.message, *([f"fix: {each.fix}"] if each.fix else [])]
-        lines += [f"{place}: {what}" for place, what in each.related]
+        lines += [f"{_shown(place)}: {what}" for place, what in each.related]
         yield _command(_COMMANDS[each.level], each.place, title, "\n".join(lines))
     for each in report.failures:
         yield _command("error", each.place, "unusable input", each.message)
+
+
+def _shown(place: Place) -> str:
+    return str(replace(place, path=in_repository(place.path)))
 
 
 def _command(command: str, place: Place | None, title: str, message: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ptxgen.device import Finding
+from ptxgen.device.sources import by_source_lines
 from ptxgen.reports.frame import counted, framed, gaps_section, head
 from ptxgen.reports.paths import place_of, relative
 
@@ -154,7 +155,7 @@ def _folded(launches: Sequence[LaunchView]) -> list[_Kept]:
 
 def _article(kept: _Kept) -> Iterator[str]:
     each = kept.finding
-    first, *rest = each.message.splitlines() or [""]
+    first, *rest = by_source_lines(each.message, each, kept.files).splitlines() or [""]
     source = f' <span class="source">{escape(each.source)}</span>' if each.source else ""
     yield f'<article class="{each.severity}"><h3><code>{escape(each.code)}</code> {each.severity}{source}</h3>'
     yield f"<p>{escape(first)}</p>"
@@ -163,7 +164,8 @@ def _article(kept: _Kept) -> Iterator[str]:
     numbers = ", ".join(map(str, kept.launches[:_NAMED])) + (", …" if len(kept.launches) > _NAMED else "")
     yield f"<p class=source>launch{'es' * (len(kept.launches) > 1)} {numbers}</p>"
     if each.consequences:
-        items = "".join(f"<li>{escape(one.message)}</li>" for one in each.consequences[:_MOST_FINDINGS])
+        messages = (by_source_lines(one.message, one, kept.files) for one in each.consequences[:_MOST_FINDINGS])
+        items = "".join(f"<li>{escape(message)}</li>" for message in messages)
         yield f"<details><summary>{escape(each.consequences_line)}</summary><ul>{items}</ul></details>"
     yield "</article>"
 

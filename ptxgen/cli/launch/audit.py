@@ -102,7 +102,7 @@ def audit(
     written.write(
         text=lambda: _print(kernel, made, costs, every=every),
         data=lambda: _json(kernel, made, costs),
-        report=lambda: audit_results(kernel, made, kernel if kernel.endswith(".ptx") else ""),
+        report=lambda: audit_results(kernel, made, subject.text),
     )
     return OK
 

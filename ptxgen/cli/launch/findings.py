@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ptxgen.cli.common.files import is_file, machine_code
 from ptxgen.reports import Place, Report, Result
 from ptxgen.reports.convert import found as converted
 from ptxgen.reports.convert import launched, unused
+from ptxgen.reports.paths import place_of, shown_place
 
 if TYPE_CHECKING:
     from ptxgen.audit import Audit
@@ -33,13 +35,21 @@ def gemm_results(
 
 def file_results(result: JobResult | PlainResult, path: str, schedule: str, accepts: Sequence[Accept] | None) -> Report:
     """Of a file: the findings, then outputs that are wrong; what its launch did not name is at the file itself."""
-    ptx = "" if path.endswith(".py") else path
+    ptx = path if _is_ptx(path) else ""
     made = [_at_file(each, path) for each in launched(result.launch, ptx, {"schedule": schedule})]
     if not result.launch.ok and not made:
         made.append(Result("wrong-result", "error", f"the launch ended as {result.launch.status}", Place(path)))
     made += [Result("wrong-result", "error", each, Place(path)) for each in result.wrong]
     left = result.launch.unused_accepts if accepts is None else accepts
     return Report((*made, *unused(left, ptx)))
+
+
+def _is_ptx(path: str) -> bool:
+    """Whether lines of a kernel's PTX are lines of its file; of CUDA C++, Python and machine code they are not."""
+    if path == "-" or path.endswith((".py", ".cu")):
+        return path == "-"
+    with open(path, "rb") as file:
+        return machine_code(file.read(8)) is None
 
 
 def _at_file(each: Result, path: str) -> Result:
@@ -67,20 +77,30 @@ def program_results(results: Results) -> Report:
     return Report((*made, *unused(results.unused_accepts)))
 
 
-def audit_results(kernel: str, made: Audit, ptx: str) -> Report:
-    """Of an audit: a note for each change that no run needs."""
-    return Report(tuple(_unneeded(kernel, made, ptx)))
+def audit_results(kernel: str, made: Audit, text: str) -> Report:
+    """Of an audit: a note for each change that no run needs, at its line of the source, else of the PTX file."""
+    return Report(tuple(_unneeded(kernel, made, text)))
 
 
-def _unneeded(kernel: str, made: Audit, ptx: str) -> Iterator[Result]:
+def _unneeded(kernel: str, made: Audit, text: str) -> Iterator[Result]:
+    from ptxgen.emulator.load.accepts import source_files
+    from ptxgen.emulator.load.source_lines import SourceLines
+    from ptxgen.syntax import parse
+
+    module = parse(text)
+    sources, files = SourceLines(module), source_files(module)
+    is_ptx = is_file(kernel) and _is_ptx(kernel)
     for each in made.of("not needed"):
         change = each.mutant
-        place = Place(ptx, change.line, change.column) if ptx else None
+        source = sources.of(change.line)
         message = f"no run of {kernel} needs {change.spelled.strip()} (line {change.line}): {change.kind}"
         yield Result(
             "not-needed",
             "note",
             message,
-            place,
+            shown_place(
+                place_of(source, files) if source else None,
+                Place(kernel, change.line, change.column) if is_ptx else None,
+            ),
             properties={"kernel": kernel, "change": change.kind, "ptxLine": change.line},
         )

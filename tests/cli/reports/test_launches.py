@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,26 @@ def test_audit_notes_what_no_run_needs(cli: Cli, folder: Path) -> None:
     lines = outcome.out.splitlines()
     assert any("title=unneeded synchronization [not-needed]::no run of k.ptx needs membar.gl" in each for each in lines)
     assert all(each.startswith("::notice file=k.ptx,line=15,col=5,") for each in lines)
+
+
+def test_lines_of_a_source_are_never_those_of_its_ptx(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of CUDA C++ nobody has the PTX: place, message, fix and other accesses name lines of the source."""
+    stored = RACE.replace("    st.shared", "    .loc 1 1 1\n    st.shared")
+    monkeypatch.setattr("ptxgen.toolchain.compile_cuda", lambda *_: stored)
+    outcome = cli("run", "k.cu", *RUN[2:], "--format", "github", "--format", "sarif=out.sarif")
+    assert outcome.code == 1
+    (line,) = outcome.out.splitlines()
+    assert line.startswith("::error file=k.cu,line=2,col=5,title=race [shared-race]::race: ld.shared (k.cu:2:5, warp ")
+    assert "%0Ak.cu:1: writer: st.shared (k.cu:1:1, warp " in line
+    assert not re.search(r"\bline \d+", line.split("::", 2)[2])
+    (result,) = json.loads((folder / "out.sarif").read_text())["runs"][0]["results"]
+    assert [each["physicalLocation"]["region"]["startLine"] for each in result["relatedLocations"]] == [1]
+    synchronized = stored.replace("    xor", "    bar.sync 0;\n    .loc 1 2 1\n    membar.gl;\n    xor")
+    monkeypatch.setattr("ptxgen.toolchain.compile_cuda", lambda *_: synchronized)
+    outcome = cli("audit", "k.cu", *RUN[2:], "--jobs", "0", "--format", "github")
+    assert outcome.code == 0
+    assert all(each.startswith("::notice file=k.cu,line=2,col=1,title=") for each in outcome.out.splitlines())
+    assert "needs membar.gl" in outcome.out
 
 
 def test_a_program_reports_each_finding_of_a_kernel_once(folder: Path) -> None:
