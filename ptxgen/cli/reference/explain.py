@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -61,7 +62,8 @@ def explain(
             "as SBO, parity or 'scale factors'; a number, which is tried as each descriptor; or a format, with its "
             "VALUE: smem (tcgen05 matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction "
             "descriptor), zero-mask (of tcgen05.mma.ws), policy (.L2::cache_hint) or tensormap, whose bits it lists "
-            "without one; or the facts that no manual states; or the CODE of a finding; or all checks or concepts.",
+            "without one; or the facts that no manual states; or the CODE of a finding; or all checks or concepts; or "
+            "a question, such as 'which thread holds row 9, column 4 of a 16x256b load'.",
             show_default=False,
             autocompletion=completion.subjects,
         ),
@@ -110,6 +112,8 @@ def explain(
     for given in (what, value, *(diff or ())):
         if given and re.match(r"-[^\d]", given):
             raise InputError(f"no such option: {given} (see 'ptxgen explain --help')")
+    if (question := _question(what, value, more)) and diff is None and not as_markdown:
+        return answer_question(question, as_json)
     options = {
         "kind": kind,
         "cta-group": cta_group,
@@ -192,6 +196,49 @@ def explain(
         if what in ("smem", "wgmma") and not reading.problems and use != "scales":
             print(f"drawn by: ptxgen layout descriptor {reading.bits} format={what} major={major or 'k'} type=f16")
     return WRONG if reading.problems else OK
+
+
+def _question(what: str | None, value: str | None, more: list[str] | None) -> str:
+    """The question that the words are, with or without quotes; empty where they are none."""
+    from ptxgen.cli.reference.questions import is_question
+
+    text = " ".join(filter(None, [what, value, *(more or [])]))
+    return text if is_question(text) and not re.search(r"[;{@%]", text) else ""
+
+
+def answer_question(question: str, as_json: bool) -> int:
+    """Answer a question in English by the command that it is read as. Raises InputError where it names nothing."""
+    from ptxgen import concepts, descriptors
+    from ptxgen.cli.reference.concepts import link
+    from ptxgen.cli.reference.points import query, query_of
+    from ptxgen.cli.reference.questions import instruction_of, layout_command, named_concepts
+    from ptxgen.sass.index import sources
+
+    def say(command: str) -> None:
+        if not as_json:
+            print(f"read as: ptxgen {command}")
+
+    if (words := layout_command(question)) is not None and (asked := query_of(words[0], words[1:])) is not None:
+        command = f"layout {shlex.join(words)}"
+        try:
+            say(command)
+            return query(asked, as_json)
+        except descriptors.DescriptorError as error:
+            raise InputError(f"{error} (ptxgen {command})") from None
+    if (instruction := instruction_of(question)) is not None:
+        say(f"explain {shlex.quote(instruction)}")
+        found = sources(instruction)
+        return show_sources(instruction, found, as_json) if found else _instruction(instruction, as_json)
+    names = named_concepts(question)
+    if not names:
+        raise InputError(
+            "the question names no concept or layout: 'ptxgen explain concepts' and 'ptxgen layout' list them"
+        )
+    say(f"explain {shlex.quote(names[0])}")
+    code = show_concept(concepts.concepts()[names[0]], names[0], as_json)
+    if names[1:] and not as_json:
+        print(f"it also names: {link([concepts.concepts()[each] for each in names[1:]])}")
+    return code
 
 
 def _is_fields(format: str | None, value: str | None) -> bool:

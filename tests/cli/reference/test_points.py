@@ -174,10 +174,9 @@ def test_bad_input(cli: Cli, command: str, sentence: str) -> None:
 
 def test_the_page_shows_what_happens(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     page = (DOCS / "layouts.md").read_text()
-    [block] = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-    for part in block.split("$ ptxgen ")[1:]:
+    for part in "".join(re.findall(r"```console\n(.*?)```", page, re.DOTALL)).split("$ ptxgen ")[1:]:
         command, _, out = part.partition("\n")
-        assert cli(*command.split()).out == out, command
+        assert cli(*shlex.split(command)).out == out, command
     [block] = re.findall(r"```sh\n(ptxgen layout pitch.*?)```", page, re.DOTALL)
     for command in block.splitlines():
         assert cli(*shlex.split(command, comments=True)[1:]).code == 0, command

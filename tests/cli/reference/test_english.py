@@ -1,0 +1,170 @@
+"""Questions in English, read as commands by `ptxgen explain`; their answers are derived beside each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ptxgen.cli.reference.questions import is_question, layout_command, named_concepts
+from tests.support.command_line import Cli
+
+#: A question, the command that it is, and what the answer must contain.
+ELEMENTS = [
+    # Row 9 is the second row of eight (registers 2 and 3), t = 4 (9 % 8) + 4 / 2 % 4.
+    ("which thread holds row 9, column 4 of a 16x256b load", "ld 16x256b at=9,4", "thread 6, register 2"),
+    (
+        "in a tcgen05.ld.16x64b.x2, which thread holds lane 9, column 3?",
+        "ld 16x64b num=2 at=9,3",
+        "thread 7, register 1",
+    ),
+    (
+        "what does register 6 of thread 13 hold after 16x128b.x4",
+        "ld 16x128b num=4 thread=13 register=6",
+        "lane 3, column 13",
+    ),
+    # CuTe's traits of SM100_TMEM_LOAD_16dp32b: lanes 16 to 31 hold the second half of the columns.
+    ("which thread gets lane 3, column 5 of 32x32b.x16", "ld 32x32b num=16 at=3,5", "thread 3, register 5"),
+    # 512 bytes for 128 rows and 4 scales: 16 (row % 32) + 4 (row / 32 % 4) + scale % 4.
+    ("what is the byte of SFB[130, 2]", "scales at=130,2", "global_offset 546,"),
+    ("which byte of the nvfp4 scales is row 37, scale 5", "scales type=nvfp4 at=37,5", "global_offset 597,"),
+    (
+        "where is scale 3 of row 200 of mxfp8 SFA in a 2-CTA pair",
+        "scales type=mxfp8 of=a cta_group=2 at=200,3",
+        "shared_offset 139, cta 1, lane 8, column 2, byte 3",
+    ),
+    (
+        "how many TMEM columns does a 128x256 accumulator take?",
+        "accumulator m=128 n=256 at=0,0",
+        "256 columns (tcgen05.alloc 256)",
+    ),
+    # Layout B: each CTA has 64 rows, its upper lanes the second half of N.
+    (
+        "which CTA holds row 70, n 130 of a 128x256 accumulator of a pair",
+        "accumulator m=128 n=256 cta_group=2 at=70,130",
+        "cta 1, lane 70, column 2",
+    ),
+    # Layout E: 64 rows twice, the second half of N in lanes 64 and up.
+    (
+        "in which lane is row 40, column 70 of a 64x128 accumulator with tcgen05.mma.ws",
+        "accumulator m=64 n=128 ws at=40,70",
+        "lane 104, column 6",
+    ),
+    # D of wgmma: warp 37 / 16, lane 4 (37 % 8) + 77 / 2 % 4, 4 registers for 8 columns.
+    (
+        "which thread holds D[37, 77] of wgmma m64n128k16",
+        "fragment of=wgmma-d n=128 at=37,77",
+        "thread 86, warp 2, lane 22, register 37",
+    ),
+    (
+        "what does register 77 of thread 100 hold after wgmma m64n256k16",
+        "fragment of=wgmma-d n=256 thread=100 register=77",
+        "row 49, column 153",
+    ),
+    (
+        "which thread of wgmma holds A[37, 13] in registers",
+        "fragment of=wgmma-a at=37,13",
+        "thread 86, warp 2, lane 22, register 2, bits 16-31",
+    ),
+    # PTX ISA 9.7.14.5: fragments of m16n8k16 and m16n8k32.
+    (
+        "which register of the A fragment of mma.m16n8k16 holds row 9, column 12?",
+        "fragment of=mma-a k=16 at=9,12",
+        "thread 6, register 3, bits 0-15",
+    ),
+    (
+        "which thread holds row 17, column 3 of operand B of m16n8k32 with s8",
+        "fragment of=mma-b bits=8 k=32 at=17,3",
+        "thread 12, register 1, bits 8-15",
+    ),
+    (
+        "which element is in register 2 of thread 7 in the accumulator of m16n8k16",
+        "fragment of=mma-d thread=7 register=2",
+        "row 9, column 6",
+    ),
+    # .trans: thread t holds rows 2 (t % 4) and the next, column t / 4; matrix 2 begins at row 16.
+    (
+        "which thread of ldmatrix.x4.trans holds row 18, column 2",
+        "fragment of=ldmatrix num=4 trans at=18,2",
+        "thread 9, register 2",
+    ),
+    # Row of 128 bytes, chunk 3 ^ 5 = 6.
+    ("at which address is row 5, byte 48 with the 128B swizzle", "swizzle 128B at=5,48", "address 0x2e0"),
+    (
+        "which row is address 0x4b8 of a K-major f16 tile with 128B swizzle in",
+        "operand k 128B type=f16 address=0x4b8",
+        "row 9, k 20",
+    ),
+    (
+        "where does tcgen05.cp.64x128b.warpx2::02_13 put row 40, byte 5",
+        "cp 64x128b multicast=warpx2::02_13 at=40,5",
+        "copy 1, lane 104, column 1, bits 8-15",
+    ),
+]
+
+#: A question, and the concept that answers it.
+WORDS = {
+    "which parity does a fresh mbarrier's consumer wait for": "parity",
+    "what does LBO mean for an MN-major operand with 128B swizzle": "LBO",
+    "when does an mbarrier phase complete?": "mbarrier phase",
+    "how often does TMA fill out of bounds elements": "out-of-bounds fill",
+    "why must a fence.proxy.async come before a TMA store": "async proxy",
+    "what happens if nobody relinquishes the allocation permit": "TMEM allocation",
+    "what is the base offset of a matrix descriptor": "base offset",
+    "who may issue tcgen05.mma": "issue",
+    "how many TMEM columns": "TMEM allocation",
+    "which parity does a fresh mbarrier wait for": "parity",
+    "what is the swizzle of a tensormap?": "swizzle",
+}
+
+
+@pytest.mark.parametrize(("question", "command", "answer"), ELEMENTS)
+def test_questions_about_elements(cli: Cli, question: str, command: str, answer: str) -> None:
+    outcome = cli("explain", question)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"read as: ptxgen layout {command}\n")
+    assert answer in outcome.out
+
+
+@pytest.mark.parametrize(("question", "name"), WORDS.items())
+def test_questions_about_concepts(cli: Cli, question: str, name: str) -> None:
+    from ptxgen.cli.reference.find import concept_of
+
+    wanted = concept_of(name)
+    assert wanted is not None
+    assert named_concepts(question)[0] == wanted.name
+    outcome = cli("explain", *question.split())  # quotes may be forgotten
+    assert outcome.code == 0
+    assert outcome.out.startswith("read as: ptxgen explain ")
+    assert "\n  rule" in outcome.out
+
+
+def test_questions_about_sass(cli: Cli) -> None:
+    asked = cli("explain", "which SASS does setmaxnreg become").out
+    assert asked.startswith("read as: ptxgen explain setmaxnreg.")
+    assert "USETMAXREG" in asked
+    asked = cli("explain", "which PTX becomes UTCHMMA in SASS?").out
+    assert "tcgen05.mma.cta_group::1.kind::f16" in asked
+
+
+def test_questions_that_have_no_answer(cli: Cli) -> None:
+    outcome = cli("explain", "what colour has the cat got")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "the question names no concept or layout" in outcome.err
+    wrong = cli("explain", "which thread holds row 40, column 4 of a 16x256b load")
+    assert wrong.code == 2
+    assert "ptxgen layout ld 16x256b at=40,4" in wrong.err + wrong.out
+
+
+def test_json_is_that_of_the_command(cli: Cli) -> None:
+    found = json.loads(cli("explain", "which thread holds row 9, column 4 of a 16x256b load", "--json").out)
+    assert (found["found"][0]["thread"], found["found"][0]["register"]) == (6, 2)
+
+
+@pytest.mark.parametrize("text", ["isspacep.global %p, %rd1", "scale factors", "add.f32 %f1, %f2, %f3;", "what"])
+def test_what_is_no_question(text: str) -> None:
+    assert not is_question(text)
+
+
+def test_a_question_without_a_place_names_no_element() -> None:
+    assert layout_command("which swizzle has the 128b mode of an mn-major operand") is None
