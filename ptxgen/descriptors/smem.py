@@ -25,6 +25,8 @@ ADDRESS_MASK = 0x3FFFF
 
 
 _UNIT = 16
+#: Bytes between swizzled blocks of MN that are more likely an offset in bytes in a field of units.
+_FAR = 64 << 10
 """Bytes of a unit of addresses and offsets."""
 
 _SHARED = shared_per_sm("sm_90a")
@@ -81,13 +83,15 @@ class _Matrix:
         """Offsets that a compact tile has in bytes, written where units of 16 bytes belong.
 
         A compact tile has one atom (8 lines of the swizzle's row, 128 bytes without swizzle) between its groups of
-        lines; without a swizzle one of the two offsets is that.
+        lines; without a swizzle one of the two offsets is that. Swizzled blocks of MN as far apart as `_FAR` hardly fit
+        into shared memory.
         """
         mode = SWIZZLES[self.swizzle]
         group = (4 if self.swizzle == "128B_atom_32B" and self.major == "mn" else 8) * mode.row_bytes
         lbo, sbo = self.leading_byte_offset, self.stride_byte_offset
-        if mode.width and sbo and sbo % (_UNIT * group) == 0:
-            found = [("SBO", sbo)]
+        far = mode.width and self.major == "mn" and lbo >= _FAR and lbo % (_UNIT * group) == 0
+        if mode.width and (far or (sbo and sbo % (_UNIT * group) == 0)):
+            found = [("LBO", lbo)] * far + [("SBO", sbo)] * (sbo > 0 and sbo % (_UNIT * group) == 0)
         elif not mode.width and min(lbo, sbo) >= _UNIT * group and not (lbo | sbo) % (_UNIT * group):
             found = [("LBO", lbo), ("SBO", sbo)]
         else:

@@ -189,9 +189,10 @@ def test_swizzle_names_are_those_of_the_layouts() -> None:
         (8192, 1024, "128B", "mn", ()), (1024, 4096, "128B", "mn", ()), (2048, 128, "none", "k", ()),
         (128, 2048, "none", "k", ()), (0, 128, "none", "", ()), (4096, 512, "128B_atom_32B", "mn", ()),
         (16 * 16, 1024 * 16, "128B", "k", ("SBO",)), (0, 512 * 16, "64B", "k", ("SBO",)),
-        (0, 256 * 16, "32B", "", ("SBO",)), (8192 * 16, 1024 * 16, "128B", "mn", ("SBO",)),
+        (0, 256 * 16, "32B", "", ("SBO",)), (8192 * 16, 1024 * 16, "128B", "mn", ("LBO", "SBO")),
         (2048 * 16, 128 * 16, "none", "k", ("LBO", "SBO")), (128 * 16, 256 * 16, "none", "mn", ("LBO", "SBO")),
-        (0, 512 * 16, "128B_atom_32B", "mn", ("SBO",)),
+        (0, 512 * 16, "128B_atom_32B", "mn", ("SBO",)), (8192 * 16, 1024, "128B", "mn", ("LBO",)),
+        (8192 * 16, 1024, "128B", "k", ()), (32768, 1024, "128B", "mn", ()),
     ],
 )  # fmt: skip
 def test_offsets_in_bytes_are_noticed(lbo: int, sbo: int, swizzle: str, major: str, named: tuple[str, ...]) -> None:
@@ -201,9 +202,10 @@ def test_offsets_in_bytes_are_noticed(lbo: int, sbo: int, swizzle: str, major: s
     )
     found = [each for each in made.warnings() if "units of 16 bytes" in each]
     assert [each.split()[0] for each in found] == list(named)
-    if named:
-        assert found[-1].endswith(
-            f"if {sbo // 16} bytes were meant, the field must be {sbo // 256}, in units of 16 bytes, not {sbo // 16}"
+    for each in found:
+        size = lbo if each.startswith("LBO") else sbo
+        assert each.endswith(
+            f"if {size // 16} bytes were meant, the field must be {size // 256}, in units of 16 bytes, not {size // 16}"
         )
 
 
