@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.builder.registers import Register, RegisterError
 from ptxgen.descriptors.smem import SmemDescriptor
-from ptxgen.instr import conversion, fence, integer, logic, mbarrier, move, predicate
+from ptxgen.instr import cluster, conversion, fence, integer, logic, mbarrier, move, predicate
 
 if TYPE_CHECKING:
     from ptxgen.builder.structure import Structure
@@ -68,9 +68,18 @@ class Slot:
         """Wait until the buffer is free (producer), or full (consumer)."""
         self.ring.builder.wait(self.waited, self.parity)
 
-    def arrive(self) -> None:
-        """Arrive on the other side's mbarrier: the buffer is full, or free again."""
-        self.ring.builder(mbarrier.arrive("_", self.signaled, space="shared::cta"))
+    def arrive(self, cta: Register | int | None = None) -> None:
+        """Arrive on the other side's mbarrier: the buffer is full, or free again.
+
+        `cta` is the rank in the cluster of the CTA whose mbarrier is meant; without one it is that of this CTA.
+        """
+        k, found = self.ring.builder, self.signaled
+        if cta is None:
+            k(mbarrier.arrive("_", found, space="shared::cta"))
+            return
+        remote = k.reg("b32", "remote")
+        k(cluster.mapa(remote, found, cta, space="shared::cluster", type="u32"))
+        k(mbarrier.arrive_remote("_", remote, sem="release", scope="cluster", space="shared::cluster"))
 
     def expect(self, size: int) -> Register:
         """Arrive with expect_tx for the bytes that copies will bring; the mbarrier, which these copies name."""

@@ -11,7 +11,7 @@ from ptxgen import Emulator, check
 from ptxgen.builder import KernelBuilder, Register, RegisterError, Registers
 from ptxgen.builder.structure import Structure
 from ptxgen.descriptors import SmemDescriptor
-from ptxgen.instr import barrier, bulk, control, floating, integer, memory, move, tcgen05
+from ptxgen.instr import barrier, bulk, cluster, control, floating, integer, memory, move, tcgen05
 from tests.support.paths import ROOT
 
 SCHEDULES = ("eager", "late", "random")
@@ -220,6 +220,39 @@ def test_a_ring_that_copies_fill(schedule: str) -> None:
         stores(k, out, thread - 32, total)
     given = np.random.default_rng(0).integers(0, 1 << 20, (rows, 32), dtype=np.uint32)
     assert np.array_equal(launched(k, 32, schedule=schedule, arguments=(given,)), given.sum(axis=0, dtype=np.uint32))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_arrivals_of_a_cluster_on_the_ring_of_its_leader(schedule: str) -> None:
+    """A word of each of two CTAs, which both write to the leader's shared memory before they arrive there."""
+    k = KernelBuilder("cluster_ring", "sm_90a", threads=32, cluster=(2, 1, 1))
+    out, thread, rank = k.pointer("out"), k.special("tid.x"), k.special("cluster_ctarank")
+    words, ring = k.shared("words", 8), k.ring("words", 1, producers=2)
+
+    def everyone() -> None:
+        k(cluster.arrive(sem="release", aligned=True), cluster.wait(acquire=True, aligned=True))
+
+    first = k.compare(thread, "==", 0)
+    with k.when(first):
+        ring.initialize()
+    everyone()
+    with k.when(first):
+        remote, value = k.reg("b32", "remote"), k.reg("b32", "value")
+        k(cluster.mapa(remote, words + rank * 4, 0, space="shared::cluster", type="u32"))
+        k(memory.st(remote, rank + 7, space="shared::cluster", type="b32"))
+        ring.producer().arrive(cta=0)
+        with k.when(k.compare(rank, "==", 0)):
+            ring.consumer().wait()
+            for word in range(2):
+                k(memory.ld(value, f"{words}+{4 * word}", space="shared", type="b32"))
+                k(memory.st(f"{out}+{4 * word}", value, space="global", type="b32"))
+    everyone()
+    k(control.ret())
+    emulator = Emulator("sm_90a", schedule=schedule)  # type: ignore[arg-type]
+    found = emulator.empty(2, "u32")
+    report = emulator.launch(k.kernel(), 2, 32, [found], cluster=2)
+    assert report.status == "ok", report.summary()
+    assert list(found.numpy()) == [7, 8]
 
 
 def test_descriptors_at_run_time() -> None:

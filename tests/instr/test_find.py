@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 from ptxgen import instr
-from ptxgen.instr import integer, load_all, tcgen05, tma
+from ptxgen.instr import barrier, integer, load_all, tcgen05, tma
 from ptxgen.instr.model.call import example_of, generic_call, python_call, signature_text
 from ptxgen.instr.model.find import find
 from ptxgen.instr.model.form import REGISTRY, Instruction
@@ -119,6 +119,11 @@ def test_help_shows_parameters_shapes_and_an_example() -> None:
     ("module", "name", "message"),
     [
         (tma, "lod", "module 'ptxgen.instr.tma' has no attribute 'lod'; did you mean tma.load?"),
+        (
+            barrier,
+            "cluster_wait",
+            "module 'ptxgen.instr.barrier' has no attribute 'cluster_wait'; did you mean cluster.wait?",
+        ),
         (integer, "xor", "module 'ptxgen.instr.integer' has no attribute 'xor'; did you mean logic.xor?"),
         (instr, "tcgen", "module 'ptxgen.instr' has no attribute 'tcgen'; did you mean tcgen05 or integer?"),
         (instr, "ld", "module 'ptxgen.instr' has no attribute 'ld'; did you mean memory.ld or tcgen05.ld?"),

@@ -88,12 +88,16 @@ def find(text: str) -> Search:
 def suggestion(name: str, family: str = "") -> str:
     """`; did you mean tma.load?`: families and instructions that are called like it; empty where nothing is."""
     load_all()
-    keys = sorted(form.form.key for forms in REGISTRY.values() for form in forms)
+    every = [form.form for forms in REGISTRY.values() for form in forms]
+    keys = sorted(form.key for form in every)
+    # The manual's opcode with underscores: barrier.cluster_arrive is cluster.arrive here.
+    opcode = f"{family}.{name.replace('_', '.')}"
+    spelled = sorted(form.key for form in every if form.opcode == opcode)
     own = {key.partition(".")[2]: key for key in keys if key.startswith(f"{family}.")}
     close = [own[each] for each in difflib.get_close_matches(name, own, n=2, cutoff=0.5)]
     same = [key for key in keys if key.partition(".")[2].rstrip("_") == name.rstrip("_")]
     near = difflib.get_close_matches(name, FAMILIES, n=2, cutoff=0.5)
-    found = same[:3] or close or ([] if family else near)
+    found = same[:3] or spelled[:2] or close or ([] if family else near)
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
