@@ -18,7 +18,7 @@ from ptxgen.instr.model.symbols import Problem, Symbol
 from ptxgen.instr.model.targets import Target
 from ptxgen.instr.model.types import TYPES
 from ptxgen.instr.module.context import Context
-from ptxgen.instr.module.reach import Reach, instructions, live
+from ptxgen.instr.module.reach import Reach, instructions, live, operand_names
 from ptxgen.syntax.lexer import word_value
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Found = tuple[syntax.Statement, Problem]
 
 _STATIC_SHARED = 49152
+_LINKED = ("visible", "weak")
 #: Bytes that a CTA may have on targets whose SM alone counts.
 _SHARED = {90: 232448, 100: 232448, 103: 232448, 107: 232448, 110: 232448, 120: 101376, 121: 101376}
 _CONSTANT_BYTES = 65536
@@ -120,16 +121,15 @@ class Limits:
         analysis: Analysis,
         allowed: int,
     ) -> Iterator[Found]:
-        bodies = [list(_variables(function, "shared")) for function in functions]
         named = {name for function in functions for name, _ in reach.symbols(function)}
-        outside = [
-            each
-            for item in analysis.module.items
-            if isinstance(item, syntax.Variable) and item.space == "shared"
-            for each in objects(item, named)
-        ]
-        # ptxas places those of the entry first, then those of the module, then those of functions (measured, 13.5).
-        used = [*bodies[0], *outside, *(each for body in bodies[1:] for each in body)]
+        # Of a body ptxas places the variables that are used before the others (measured, 13.5).
+        bodies = [_used_first(function) for function in functions]
+        declared = [each for each in analysis.module.items if isinstance(each, syntax.Variable)]
+        shared = [each for each in declared if each.space == "shared"]
+        linked = [each for item in shared if item.linkage in _LINKED for each in objects(item, named)]
+        outside = [each for item in shared if item.linkage not in _LINKED for each in objects(item, named)]
+        # ptxas places those with linkage first, then those of the entry, of the module and of functions (13.5).
+        used = [*linked, *bodies[0], *outside, *(each for body in bodies[1:] for each in body)]
         total = _total(used)
         if total <= min(allowed, _STATIC_SHARED):
             return
@@ -191,6 +191,12 @@ def _total(used: Iterable[_Object]) -> int:
         else:
             total = _behind(total, each)
     return -(-total // last) * last
+
+
+def _used_first(function: syntax.Function) -> list[_Object]:
+    """The shared variables of a body, those that its instructions name before the others."""
+    named = {name for each in instructions(function) for operand in each.operands for name in operand_names(operand)}
+    return sorted(_variables(function, "shared"), key=lambda each: each.name not in named)
 
 
 def _variables(function: syntax.Function, space: str) -> Iterator[_Object]:
