@@ -122,7 +122,7 @@ def test_rank_1_is_legal() -> None:
     ("arguments", "message"),
     [
         ({"dims": []}, "dims must be a sequence of 1 to 5 integers (the rank), not 0"),
-        ({"dims": [64], "strides": [], "box": [64]}, "strides must be one number, such as 0, with rank 1"),
+        ({"dims": [64], "strides": [], "box": [64]}, "strides must be a list of one number, such as [0], with rank 1"),
         ({"dims": [64], "strides": [16, 16], "box": [64]}, "strides must be empty, or one number that is not read"),
         ({"dims": [8] * 6}, "dims must be a sequence of 1 to 5 integers (the rank), not 6"),
         ({"dims": 4096}, "dims must be a sequence of integers, not 4096"),

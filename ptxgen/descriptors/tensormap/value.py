@@ -528,4 +528,5 @@ def _require_pointer(strides: tuple[Any, ...], array_or_address: object) -> None
     if len(strides) > 1:
         refuse("strides", "empty, or one number that is not read, with rank 1", list(strides))
     if not strides and not hasattr(array_or_address, "address"):
-        refuse("strides", "one number, such as 0, with rank 1 (the driver refuses a null pointer, and reads none)", [])
+        wanted = "a list of one number, such as [0], with rank 1 (the driver refuses a null pointer, and reads none)"
+        refuse("strides", wanted, [])
