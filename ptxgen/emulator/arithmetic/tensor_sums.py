@@ -106,6 +106,8 @@ def fused(
     if not all(all_set(np.isfinite(each)) for each in (left, right, c)):
         special = _special(left, right, c, columns)
         left, right, c = (np.where(np.isfinite(each), each, np.float32(0)) for each in (left, right, c))
+        if scales is None and (made := _by_machine_code(left, right, c, types, rule)) is not None:
+            return _with_special(made, special)
     narrow = scales is None and all(FORMATS[type].smallest >= -14 for type in types[:2])
     x = _exponents(left, types[0], scales and scales[0], narrow)
     y = _exponents(right, types[1], scales and scales[1], narrow)
@@ -115,8 +117,12 @@ def fused(
     floor = rule.floor(types) if scales is None else None
     for part in _parts(left.astype(dtype, copy=False), x, right.astype(dtype, copy=False), y, c, found):
         part.out[...] = rounded(_total(part, types[2], rule, floor), types[2], rule.kept, subnormal=wide)
-    if special is not None:
-        np.copyto(found, special, where=~np.isfinite(special), casting="unsafe")
+    return found if special is None else _with_special(found, special)
+
+
+def _with_special(found: NDArray[Any], special: NDArray[Any]) -> NDArray[Any]:
+    """Sums with those that are not finite (`_special`)."""
+    np.copyto(found, special, where=~np.isfinite(special), casting="unsafe")
     return found
 
 
