@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -90,7 +91,7 @@ def run(
     observed = inspection.observers(gpu.device, html, many=bool(schedules.schedules))
     known_target(launch.target)
     wanted = GemmRequest(kernel, m, n, k, tuple(settings), dtype, c_dtype, gemm.numbers, gemm.whole_range, ptx)
-    if ptx is not None and is_file(ptx):
+    if ptx is not None and not is_file(kernel) and Path(ptx).is_file():
         require_comments(read_ptx(ptx, launch.target), ptx)
     if not kernel:
         given.require("the fastest kernel", GEMM)

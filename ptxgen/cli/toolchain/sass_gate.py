@@ -1,9 +1,12 @@
-"""`ptxgen sass gate FILE...`: PTX files against their versions in git, by thresholds."""
+"""`ptxgen sass gate FILE...`: PTX, CUDA C++ and Python files against their versions in git, by thresholds."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
+import tarfile
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +19,8 @@ from ptxgen.files import read_file, similar_file
 if TYPE_CHECKING:
     from ptxgen.reports import Result
 
+#: Files of which PTX must be made first.
+_COMPILED = (".cu", ".py")
 #: What must not grow where no threshold is given.
 THRESHOLDS = "registers,spills,loop-stalls+5%"
 
@@ -26,12 +31,14 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
     Files that the revision does not have pass; one that cannot be used does not keep the others from being compared.
     Raises InputError.
     """
+    from ptxgen.job import JobError
     from ptxgen.reports import Failure, Place, Report, Result
     from ptxgen.sass import ContainerError
     from ptxgen.sass.show import ThresholdError
+    from ptxgen.toolchain import CompilerError
 
     if not files:
-        raise InputError("ptxgen sass gate takes PTX files: ptxgen sass gate FILE.ptx...")
+        raise InputError("ptxgen sass gate takes files of kernels: ptxgen sass gate FILE.ptx FILE.cu FILE.py...")
     limits = fail_on or THRESHOLDS
     # pre-commit names the revision that it compares with, where it does not run for a commit.
     revision = base or os.environ.get("PRE_COMMIT_FROM_REF") or "HEAD"
@@ -42,10 +49,14 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
     for file in files:
         try:
             before, after = _version(file, revision), _read(file)
-            broken = _grown(file, before, after, target, limits)
+            if before is not None and file.endswith(_COMPILED):
+                after, compiled = _compiled(file, revision, target)
+                broken = _grown(file, compiled, after, target, limits)
+            else:
+                broken = _grown(file, before, after, target, limits)
         except ThresholdError as error:
             raise InputError(str(error)) from None
-        except (InputError, ContainerError) as error:
+        except (InputError, ContainerError, CompilerError, JobError) as error:
             worst = max(worst, report(error) or OK)
             failures.append(Failure(str(error), Place(file)))
             rows.append({"file": file, "revision": revision, "state": "not usable", "broken": [], "error": str(error)})
@@ -67,6 +78,23 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
         report=lambda: Report(tuple(found), tuple(failures)),
     )
     return max(worst, WRONG if found else OK)
+
+
+def _compiled(file: str, revision: str, target: str | None) -> tuple[bytes, bytes]:
+    """The PTX that a source makes now, and that it makes in a checkout of the revision, with what it includes there.
+
+    Raises InputError, CompilerError, JobError.
+    """
+    from ptxgen.cli.common.files import read_ptx
+
+    after = read_ptx(file, target).encode()
+    path = Path(file).absolute()
+    root = Path(_git(str(path.parent), "rev-parse", "--show-toplevel").stdout.decode().strip())
+    with tempfile.TemporaryDirectory(prefix="ptxgen-") as folder:
+        archive = _git(str(root), "archive", "--format=tar", revision)
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+            files.extractall(folder, filter="data")
+        return after, read_ptx(str(Path(folder) / path.resolve().relative_to(root.resolve())), target).encode()
 
 
 def _grown(file: str, before: bytes | None, after: bytes, target: str | None, limits: str) -> list[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cli.launch.test_cuda import needs_nvcc
 from tests.cli.reports.test_formats import SCHEMA
 from tests.support.command_line import Cli, Outcome
 from tests.support.json_schema import problems
@@ -183,7 +184,55 @@ def test_the_gate_of_the_machine_code(cli: Cli, repository: Path) -> None:
     assert re.search(r"kernels/loop.ptx: .*loop-stalls: .*more than loop-stalls allows", outcome.out)
     annotated = cli("sass", "gate", "kernels/swap.ptx", "--format", "github").out
     assert annotated.startswith("::error file=kernels/swap.ptx,title=unusable input::kernels/swap.ptx: ptxas refused")
-    assert cli("sass", "gate").err == "error: ptxgen sass gate takes PTX files: ptxgen sass gate FILE.ptx...\n"
+    assert cli("sass", "gate").err == (
+        "error: ptxgen sass gate takes files of kernels: ptxgen sass gate FILE.ptx FILE.cu FILE.py...\n"
+    )
+
+
+def commit(repository: Path) -> None:
+    words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "sources"]
+    subprocess.run(["git", "add", "-A"], cwd=repository, check=True)
+    subprocess.run(words, cwd=repository, check=True)
+
+
+@needs_nvcc
+def test_the_gate_of_cuda_and_its_headers(cli: Cli, repository: Path) -> None:
+    header, source = repository / "kernels/step.cuh", repository / "kernels/sum.cu"
+    header.write_text("__device__ float step(float x) { return x + 1; }\n")
+    source.write_text(
+        '#include "step.cuh"\n'
+        "__global__ void sum(const float* x, float* y, int n) {\n"
+        "    float total = 0;\n    for (int i = 0; i < n; ++i) total += step(x[i]);\n    *y = total;\n}\n"
+    )
+    commit(repository)
+    words = ("sass", "gate", "kernels/sum.cu", "--target", "sm_90a")
+    assert (cli(*words).code, cli(*words).out) == (0, "kernels/sum.cu: within the thresholds\n")
+    header.write_text("__device__ float step(float x) { return sqrtf(x) + expf(x); }\n")
+    outcome = cli(*words)
+    assert (outcome.code, outcome.err) == (1, "")
+    assert "loop-stalls: loop at sum.cu:4: " in outcome.out
+    source.write_text("__global__ void sum() { nothing }\n")
+    assert "nvcc refused kernels/sum.cu" in cli(*words).err
+
+
+def test_the_gate_of_a_builder(cli: Cli, repository: Path) -> None:
+    file = repository / "kernels/build.py"
+    file.write_text(
+        "from ptxgen.builder import KernelBuilder\nfrom ptxgen.instr import control, memory\n"
+        'k = KernelBuilder("sums", "sm_90a", threads=32)\n'
+        'y, n, value = k.pointer("y"), k.scalar("u32", "n"), k.reg("b32", "value")\n'
+        "for i in k.range(n):\n"
+        '    k(memory.ld(value, y, space="global", type="b32"))\n'
+        "    value += i  # more\n"
+        '    k(memory.st(y, value, space="global", type="b32"))\n'
+        "k(control.ret())\nkernel = k.kernel()\n"
+    )
+    commit(repository)
+    assert cli("sass", "gate", "kernels/build.py").out == "kernels/build.py: within the thresholds\n"
+    file.write_text(file.read_text().replace("value += i  # more", "value += i\n    value += value // (i + 3)"))
+    outcome = cli("sass", "gate", "kernels/build.py")
+    assert (outcome.code, outcome.err) == (1, "")
+    assert "loop-stalls: loop at build.py:" in outcome.out
 
 
 def test_the_plugin_takes_the_table(repository: Path) -> None:
