@@ -73,6 +73,7 @@ _OWN = {
 def rule_of(result: Result) -> Rule:
     """The rule of a result; its level holds for what `ptxgen check` reports, whose codes have none of their own."""
     from ptxgen.emulator.checks.registry import CHECKS
+    from ptxgen.instr.model.code_rules import RULES
     from ptxgen.instr.model.symbols import title_of
 
     code, level = result.code, result.level
@@ -86,5 +87,5 @@ def rule_of(result: Result) -> Rule:
     if "." in code:
         text = f"A rule that the declaration of {code.split('.')[0]} states is broken; the message says which."
     else:
-        text = f"PTX that ptxas refuses or that hardly anyone means: {title}. The message has the rule and the values."
+        text = RULES.get(code, f"PTX that ptxas refuses or that hardly anyone means: {title}.")
     return Rule(code, title, text, "ptxgen explain INSTRUCTION shows the legal forms.", level=level)

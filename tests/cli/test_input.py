@@ -78,7 +78,7 @@ SENTENCES = [
      "--diff compares numbers, 256 hex digits of a tensormap, or files of these; '0xzz' is none"),
     (["explain", "facts", "zebra"], "no fact is called or about 'zebra'; 'ptxgen explain facts' lists all"),
     (["explain", "smem", "1", "--markdown"], "--markdown is for facts, checks and concepts"),
-    (["explain", "shared-rac"], "no check is called 'shared-rac'; did you mean shared-race or grid-race?; 'ptxgen "
+    (["explain", "shared-rac"], "no check is called 'shared-rac'; did you mean shared-race or shared-size?; 'ptxgen "
      "explain checks' lists all"),
     (["explain", " "], "explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts; this is empty"),
     (["explain"], "explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts (see 'ptxgen explain "

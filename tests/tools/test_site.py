@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ptxgen.emulator.checks.registry import CHECKS
+from ptxgen.instr.model.symbols import CODES
 from ptxgen.pictures import KINDS
 from ptxgen.pictures.points import layout_map, locate
 from tests.bugs import BUGS
@@ -83,7 +84,8 @@ def test_docstrings_as_markdown() -> None:
 
 def test_every_declaration_has_its_page() -> None:
     made = checks.pages() | layouts.pages()
-    assert {f"checks/{code}.md" for code in CHECKS} <= made.keys()
+    assert {f"checks/{code}.md" for code in CHECKS.keys() | CODES} <= made.keys()
+    assert all(f"(checks/{code}.md)" in made["checks.md"] for code in CODES)
     assert {f"layouts/{kind}.md" for kind in KINDS} <= made.keys()
     for code, check in CHECKS.items():
         assert check.example in made[f"checks/{code}.md"]

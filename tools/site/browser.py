@@ -1,8 +1,8 @@
 """`python -m tools.site.browser`: look at the site in headless Chromium, as `make site-look` does.
 
 Pages at two widths, light and dark: no message on the console, nothing from another host, no page wider than the
-window, no command or report cut at the right edge; then a live layout by keyboard, pointer and labels. Screenshots are in build/site/shots. Needs playwright in
-.venv-site and a Chromium of the system (`CHROMIUM=` names another one).
+window, no command or report cut at the right edge; then a live layout by keyboard, pointer and labels. Screenshots are
+in build/site/shots. Needs playwright in .venv-site and a Chromium of the system (`CHROMIUM=` names another one).
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from itertools import groupby
 from ptxgen import concepts
 from ptxgen.cli.reference.checks import PAGE, entry, kind
 from ptxgen.emulator.checks.registry import CHECKS, Check
+from ptxgen.instr.model.code_rules import RULES
+from ptxgen.instr.model.symbols import title_of
 from tests.bugs import BUGS
 from tools.site.anchors import slug
 
@@ -16,7 +18,19 @@ def pages() -> dict[str, str]:
     made = {"checks.md": _list()}
     for check in CHECKS.values():
         made[f"checks/{check.code}.md"] = page(check)
+    for code in RULES.keys() - CHECKS.keys():
+        made[f"checks/{code}.md"] = _diagnostic(code)
     return made
+
+
+def _diagnostic(code: str) -> str:
+    """A code of `ptxgen check`, which looks at the text alone."""
+    return (
+        f"---\norphan: true\n---\n\n# `{code}`\n\n*`ptxgen check`: {title_of(code)}.* {RULES[code]}\n\n"
+        "The message has the values, and the nearest legal form if there is one; `ptxgen explain INSTRUCTION` shows\n"
+        f"what is legal. `// ptxgen: accept {code}: reason` accepts it in a line ([how](../ci.md)).\n\n"
+        "[All checks](../checks.md)\n"
+    )
 
 
 def _list() -> str:
@@ -25,6 +39,8 @@ def _list() -> str:
     for group, each in groupby(CHECKS.values(), key=lambda check: check.group):
         parts.append(f"\n## {group}\n\n| code | kind | what is wrong |\n|---|---|---|\n")
         parts += [f"| [`{check.code}`](checks/{check.code}.md) | {kind(check)} | {check.title} |\n" for check in each]
+    parts.append("\n## PTX text (`ptxgen check`)\n\n| code | what is wrong | rule |\n|---|---|---|\n")
+    parts += [f"| [`{code}`](checks/{code}.md) | {title_of(code)} | {rule} |\n" for code, rule in sorted(RULES.items())]
     return "".join(parts)
 
 

@@ -47,19 +47,37 @@ and instruction, not by line, and states a reason; entries that no longer match 
 def explain_checks(word: str, as_json: bool, as_markdown: bool) -> int:
     """All checks, or those whose code or title has a word in it. Raises InputError if there are none."""
     from ptxgen.emulator.checks.registry import CHECKS
+    from ptxgen.instr.model.symbols import CODES
 
     if as_markdown:
         print(markdown(CHECKS.values()), end="")
         return OK
+    if word in CODES and word not in CHECKS:
+        return _diagnostic(word, as_json)
     found = [CHECKS[word]] if word in CHECKS else [each for each in CHECKS.values() if word in each.code + each.title]
     if not found:
-        raise InputError(f"no check is called {word!r}{nearest(word, CHECKS)}; 'ptxgen explain checks' lists all")
+        raise InputError(
+            f"no check is called {word!r}{nearest(word, [*CHECKS, *sorted(CODES)])}; 'ptxgen explain checks' lists all"
+        )
     if as_json:
         print(json.dumps([asdict(each) for each in found], indent=2))
     elif len(found) == 1:
         _show(found[0])
     else:
         _list(found)
+    return OK
+
+
+def _diagnostic(code: str, as_json: bool) -> int:
+    """A code of `ptxgen check`, whose messages have the rest."""
+    from ptxgen.instr.model.code_rules import RULES
+    from ptxgen.instr.model.symbols import title_of
+
+    if as_json:
+        print(json.dumps([{"code": code, "title": title_of(code), "rule": RULES[code]}], indent=2))
+    else:
+        print(f"{code}: {title_of(code)} (ptxgen check)\n  {RULES[code]}")
+        print("  The message has the values; ptxgen explain INSTRUCTION shows what is legal.")
     return OK
 
 

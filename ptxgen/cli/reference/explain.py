@@ -410,17 +410,19 @@ def _question_code(what: str) -> None:
     """Raises InputError for a misspelt code of a check: words with hyphens, as no instruction has."""
     from ptxgen import concepts
     from ptxgen.emulator.checks.registry import CHECKS
+    from ptxgen.instr.model.symbols import CODES
 
     if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", what) and not _is_check(what):
-        near = nearest(what, [*CHECKS, *concepts.concepts()])
+        near = nearest(what, [*CHECKS, *sorted(CODES), *concepts.concepts()])
         raise InputError(f"no check is called {what!r}{near}; 'ptxgen explain checks' lists all")
 
 
 def _is_check(word: str) -> bool:
     """Whether a word is the code of a check, but no instruction (trap is)."""
     from ptxgen.emulator.checks.registry import CHECKS
+    from ptxgen.instr.model.symbols import CODES
 
-    return word in CHECKS and word != "trap"
+    return word in CODES or (word in CHECKS and word != "trap")
 
 
 def _instruction(text: str, as_json: bool) -> int:

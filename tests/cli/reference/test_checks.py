@@ -9,6 +9,8 @@ import pytest
 
 from ptxgen.emulator.checks.registry import CHECKS
 from ptxgen.gemm import find
+from ptxgen.instr.model.code_rules import RULES
+from ptxgen.instr.model.symbols import CODES
 from tests.support.command_line import Cli
 from tests.support.paths import DOCS
 from tools.check_table import renewed
@@ -25,12 +27,24 @@ def test_every_code_is_explained(cli: Cli, code: str) -> None:
     assert " ".join(CHECKS[code].rule.split()[:5]) in words
 
 
+def test_every_code_of_check_has_a_rule(cli: Cli) -> None:
+    """A person who reads `[operand-type]` below a line of PTX asks `ptxgen explain` for it."""
+    assert RULES.keys() == CODES
+    for code, rule in RULES.items():
+        outcome = cli("explain", "checks", code)
+        assert (outcome.code, outcome.err) == (0, "")
+        assert rule in outcome.out or code in CHECKS
+    (found,) = json.loads(cli("explain", "unknown-modifier", "--json").out)
+    assert found == {"code": "unknown-modifier", "title": "illegal modifier", "rule": RULES["unknown-modifier"]}
+    assert "did you mean unknown-modifier" in cli("explain", "unknown-modifer").err
+
+
 def test_lists_and_json(cli: Cli) -> None:
     assert all(code in cli("explain", "checks").out for code in CHECKS)
     found = json.loads(cli("explain", "checks", "tensormap", "--json").out)
     assert {each["code"] for each in found} >= {"tensormap-rank", "illegal-tensormap"}
     assert cli("explain", "checks", "shared-rave").err == (
-        "error: no check is called 'shared-rave'; did you mean shared-race or grid-race?; "
+        "error: no check is called 'shared-rave'; did you mean shared-race or shared-size?; "
         "'ptxgen explain checks' lists all\n"
     )
 
