@@ -68,10 +68,12 @@ def _normalized(text: str) -> str:
 
 def read_accepts(path: str | Path) -> tuple[Accept, ...]:
     """The entries of a file. Raises AcceptError where it cannot be read, or an entry says too little or too much."""
+    if not str(path):
+        raise AcceptError("the name of the file of accepted findings is empty")
     try:
         table = tomllib.loads(read_file(path).decode())
     except OSError as error:
-        raise AcceptError(f"cannot read {path}: {error.strerror}") from None
+        raise AcceptError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
         raise AcceptError(f"{path} is not text in UTF-8") from None
     except tomllib.TOMLDecodeError as error:

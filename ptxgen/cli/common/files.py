@@ -31,6 +31,8 @@ def read_ptx(path: str, target: str | None = None) -> str:
     "-" is standard input. CUDA C++ is compiled for `target`, of several modules that for `target` is taken. Raises
     InputError, JobError, CompilerError.
     """
+    if not path:
+        raise InputError("the name of a file is empty")
     if path.endswith(".py"):
         return python_ptx(path)
     if path.endswith(".cu"):
@@ -107,6 +109,8 @@ def parse_ptx(text: str, path: str) -> Module:
 
 def write_output(path: str, data: bytes | str) -> None:
     """Write a file, text as UTF-8, or raise InputError that says why not."""
+    if not path:
+        raise InputError("the name of a file to write is empty")
     try:
         Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
     except OSError as error:
@@ -117,6 +121,8 @@ def write_output(path: str, data: bytes | str) -> None:
 
 def require_writable(path: str) -> None:
     """Raises InputError for a file that cannot be written later: better before the work than after it."""
+    if not path:
+        raise InputError("the name of a file to write is empty")
     file = Path(path)
     if not file.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {file.parent}")

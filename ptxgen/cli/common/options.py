@@ -114,7 +114,7 @@ def find_any(name: str) -> Entry:
 
     known = kernels()
     if "#" not in name and not any(name == each.name or name in each.rungs for each in known.values()):
-        if Path(name).is_dir():
+        if name and Path(name).is_dir():
             raise InputError(f"{name} is a folder: name a rung of its ladder.toml, as {name}#RUNG")
         if Path(name).is_file():
             raise InputError(f"{name} is a file, not a kernel of the library ('ptxgen run {name}' launches it)")

@@ -401,7 +401,7 @@ def _source(word: str, target: str | None) -> Source:
             return Source(word, path.read_bytes(), None)
         except OSError as error:
             raise InputError(f"{word} cannot be read: {error.strerror}") from None
-    if path.is_dir():
+    if word and path.is_dir():
         raise InputError(f"{word} is a folder; it must be a file or a shipped kernel")
     from ptxgen.catalog import find, kernels
     from ptxgen.gemm import KernelEntry, parse_options

@@ -130,5 +130,5 @@ def test_a_bad_table_is_one_sentence(cli: Cli, folder: Path, text: str, words: s
 def test_a_missing_accept_file_is_named(cli: Cli, folder: Path) -> None:
     table(folder, '[tool.ptxgen]\naccept = "no such.toml"\n')
     outcome = cli("check", "k.ptx")
-    assert outcome.err == f"error: cannot read {folder / 'no such.toml'}: No such file or directory\n"
+    assert outcome.err == f"error: cannot read {folder / 'no such.toml'}: no such file or directory\n"
     assert outcome.code == 2

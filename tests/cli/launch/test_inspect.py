@@ -184,7 +184,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--why", "d[3,5]"], "there is no array 'd'; there are a, b, c"),
         (["--why", "c[3]"], "c has shape (128, 256), and no element [3]"),
         (["--why", "c"], "an element is NAME[INDEX, ...], such as c[3,5], not 'c'"),
-        (["--accept", "none.toml"], "cannot read none.toml: No such file or directory"),
+        (["--accept", "none.toml"], "cannot read none.toml: no such file or directory"),
         (["--device", "gpu", "--ncu"], "profiling needs ncu, and there is none on PATH"),
         (["--device", "gpu", "--ncu", "--ncu-report", "none/x.ncu-rep"], "there is no folder none"),
         (["--schedules", "2", "--dask", "tcp://127.0.0.1:1"], "pip install 'ptxgen[dask]'"),

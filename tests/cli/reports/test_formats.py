@@ -117,7 +117,7 @@ def test_a_file_gets_the_report_and_people_the_text(cli: Cli, project: Path) -> 
         (["--fail-on", "eror"], "--fail-on must be error, advice or never, not 'eror'; did you mean error?"),
         (["--target", "sm_91"], "--target must be an architecture such as sm_90a or sm_100a, not 'sm_91'; did you mean "
          "sm_90 or sm_103?"),
-        (["--accept", "none.toml"], "cannot read none.toml: No such file or directory"),
+        (["--accept", "none.toml"], "cannot read none.toml: no such file or directory"),
         (["--watch", "--format", "sarif"], "--watch is for a file and its words, not for --format"),
         (["--watch", "sub"], "--watch is for one file"),
     ],
