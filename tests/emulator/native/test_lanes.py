@@ -269,9 +269,18 @@ def test_registers_are_the_same(program: Program, lanes: Library) -> None:
 def test_functions_of_many_numbers(program: Program, lanes: Library) -> None:
     """What has a table or rounds in steps, of numbers of all exponents and signs, some beside powers of two."""
     random, warps = np.random.default_rng(38), 1024
+    quarter = warps // 4
     words = random.integers(0, 1 << 32, (warps, 32), dtype=np.uint64).astype(np.uint32)
-    words[: warps // 2] = (np.arange(warps // 2 * 32) << 18).reshape(-1, 32)
-    words[: warps // 4] += random.integers(-2, 3, (warps // 4, 32)).astype(np.uint32)
+    words[:quarter] = (np.arange(quarter * 32) << 19).reshape(-1, 32) + random.integers(-2, 3, (quarter, 32))
+    # Where ex2 changes its way, and what lies halfway between two numbers of 16 bits, or beside that.
+    exponents = random.uniform(-150, 130, (quarter, 32))
+    exponents[: quarter // 2] = random.uniform(-127.5, -125.5, (quarter // 2, 32))
+    words[quarter : 2 * quarter] = exponents.astype(np.float32).view(np.uint32)
+    halfway = np.exp2(random.integers(-26, 17, (quarter, 32))) * (1 + random.integers(0, 2048, (quarter, 32)) / 2048)
+    words[2 * quarter : 3 * quarter] = halfway.astype(np.float32).view(np.uint32)
+    words[2 * quarter : 3 * quarter : 2] += random.integers(-1, 2, words[2 * quarter : 3 * quarter : 2].shape).astype(
+        np.uint32
+    )
     machine = machine_of(program, random, warps)
     group = Group(machine, np.arange(warps), None)  # type: ignore[arg-type]
     compared = 0

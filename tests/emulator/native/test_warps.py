@@ -29,10 +29,11 @@ def test_where_warps_are(found: Library) -> None:  # noqa: F811
     uniform = set[bool]()
     for turn in range(300):
         some = np.flatnonzero(random.integers(0, 2, WARPS))
-        kind = random.integers(0, 3, (len(some), 1))
+        kind = random.integers(0, 4, (len(some), 1))
         pc = random.integers(0, 5, (len(some), 32))
         pc = np.where(kind == 0, pc, pc[:, :1])
         pc = np.where(random.integers(0, 4, pc.shape) > 0, pc, np.where(kind == 2, EXITED, pc))
+        pc = np.where(kind == 3, EXITED, pc)
         held = random.integers(0, 4, pc.shape) == 0 if turn % 2 else np.zeros(pc.shape, np.bool_)
         for each in two:
             each.pc[some], each.held[some] = pc, held
