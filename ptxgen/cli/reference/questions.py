@@ -31,6 +31,8 @@ _TYPES = {
     "f64": 64, "fp64": 64, "tf32": 32, "bf16": 16, "f16": 16, "fp16": 16, "half": 16, "e4m3": 8, "e5m2": 8, "fp8": 8,
     "s8": 8, "u8": 8, "int8": 8, "i8": 8, "s4": 4, "u4": 4, "int4": 4, "b1": 1,
 }  # fmt: skip
+#: Types of elements as `layout operand` and `layout tma` call them.
+_BOXED = ("f16", "bf16", "e4m3", "e5m2", "s8", "u8", "tf32")
 _SWIZZLE = r"\b(128b_atom_32b|128b_atom_64b|128b|64b|32b)\b"
 
 
@@ -43,7 +45,7 @@ def is_question(text: str) -> bool:
 def layout_command(question: str) -> Words | None:
     """The words of `ptxgen layout` that answer a question about an element; None where it names no layout or place."""
     text = re.sub(r"\s+", " ", question.lower()).replace("×", "x").rstrip("? ")
-    for read in (_copied, _moved, _scales, _matrices, _warpgroup, _warp, _accumulator, _operand, _swizzle):
+    for read in _READERS:
         words = read(text)
         if words is None:
             continue
@@ -57,6 +59,12 @@ def _place(kind: str, text: str) -> Words:
     if found := _REGISTER.search(text):
         thread, register = (found[1], found[2]) if found[1] else (found[4], found[3])
         return [f"thread={thread}", f"register={register}"]
+    if kind == "row-addresses":
+        matrix, row = re.search(rf"\bmatrix\s*{_NUMBER}", text), re.search(_ROW, text)
+        thread = re.search(rf"\bthread\s*{_NUMBER}", text)
+        if matrix and row:
+            return [f"at={matrix[1]},{row[1]}"]
+        return [f"thread={thread[1]}"] if thread else []
     if found := _ROW_COLUMN.search(text):
         return [f"at={found[1]},{found[2]}"]
     if found := _COLUMN_ROW.search(text):
@@ -65,9 +73,11 @@ def _place(kind: str, text: str) -> Words:
         return [f"at={found[1] or found[3]},{found[2] or found[4]}"]
     if kind in ("operand", "swizzle", "scales") and (found := _ADDRESS.search(text)):
         return [f"{'global_offset' if kind == 'scales' else 'address'}={found[1]}"]
-    if kind == "accumulator" and re.search(r"\bcolumns\b", text):
-        return ["at=0,0"]  # the answer says how many there are
-    return []
+    if kind == "accumulator" and (found := re.search(_ROW, text)):
+        return [f"at={found[1]},0"]
+    # The notes of an answer say how many columns or bytes there are, or the offsets of the descriptor.
+    asked = {"accumulator": r"\bcolumns\b", "tma": r"\bbytes\b", "operand": r"\bis the (value of the )?[ls]bo\b"}
+    return ["at=0,0"] if kind in asked and re.search(asked[kind], text) else []
 
 
 def _copied(text: str) -> Words | None:
@@ -100,9 +110,42 @@ def _scales(text: str) -> Words | None:
     return words
 
 
+def _metadata(text: str) -> Words | None:
+    """The metadata of a sparse A, in registers or in tensor memory."""
+    if "metadata" not in text:
+        return None
+    if "tcgen05" in text or "tmem" in text or "tensor memory" in text:
+        kind = re.search(r"\bkind::(\w+)", text)
+        return ["metadata", *([f"kind={kind[1]}"] if kind else [])]
+    shape = re.search(r"\bm(?:16|64)n\d+k(\d+)\b", text)
+    of = "wgmma" if "wgmma" in text or "m64n" in text else "mma"
+    selector = re.search(r"\bselector\s*(\d)", text)
+    words = ["fragment", f"of={of}-metadata", *_bits(text), *([f"k={shape[1]}"] if shape else [])]
+    return [*words, *([f"selector={selector[1]}"] if selector else [])]
+
+
+def _addresses(text: str) -> Words | None:
+    """Which thread of ldmatrix or stmatrix supplies which address."""
+    found = re.search(r"\b(ldmatrix|stmatrix)\b", text)
+    if found is None or "address" not in text:
+        return None
+    number = re.search(r"[.\s]x(\d)\b", text)
+    return ["row-addresses", f"of={found[1]}", *([f"num={number[1]}"] if number else [])]
+
+
+def _box(text: str) -> Words | None:
+    """A box of TMA, by its extents, innermost first."""
+    found = re.search(r"\b(\d+(?:x\d+)+)\b", text)
+    if found is None or not re.search(r"\bbox|expect_tx", text):
+        return None
+    type = next((each for each in _TYPES if each in _BOXED and re.search(rf"\b{each}\b", text)), "")
+    mode = re.search(_SWIZZLE, text)
+    return ["tma", f"box={found[1]}", *([f"type={type}"] if type else []), _mode(mode[1]) if mode else "none"]
+
+
 def _matrices(text: str) -> Words | None:
     found = re.search(r"\b(ldmatrix|stmatrix)\b", text)
-    if found is None or "address" in text:
+    if found is None:
         return None
     number = re.search(r"[.\s]x(\d)\b", text)
     trans = [] if "trans" not in text else ["trans"]
@@ -137,10 +180,12 @@ def _accumulator(text: str) -> Words | None:
     shape = re.search(r"\b(32|64|128|256)\s?x\s?(\d+)\b", text) or re.search(
         r"\bm\s*=?\s*(\d+),?\s*n\s*=?\s*(\d+)", text
     )
-    if shape is None:
+    alone = re.search(r"\bm\s*=?\s*(32|64|128|256)\b", text)
+    if shape is None and alone is None:
         return None
     pair, stationary = ["cta_group=2"] * _is_pair(text), ["ws"] * bool(re.search(r"\.ws\b|weight.stationary", text))
-    return ["accumulator", f"m={shape[1] or shape[3]}", f"n={shape[2] or shape[4]}", *pair, *stationary]
+    sizes = [f"m={shape[1] or shape[3]}", f"n={shape[2] or shape[4]}"] if shape else [f"m={alone[1]}"] if alone else []
+    return ["accumulator", *sizes, *pair, *stationary]
 
 
 def _operand(text: str) -> Words | None:
@@ -150,8 +195,7 @@ def _operand(text: str) -> Words | None:
     mode = re.search(_SWIZZLE, text)
     swizzle = _mode(mode[1]) if mode else "none" if re.search(r"\b(no|without) swizzle|unswizzled", text) else "128B"
     type = next((each for each in _TYPES if re.search(rf"\b{each}\b", text)), "")
-    known = type in ("f16", "bf16", "e4m3", "e5m2", "s8", "u8", "tf32")
-    return ["operand", "k" if major[1] == "k" else "mn", swizzle, *([f"type={type}"] if known else [])]
+    return ["operand", "k" if major[1] == "k" else "mn", swizzle, *([f"type={type}"] if type in _BOXED else [])]
 
 
 def _swizzle(text: str) -> Words | None:
@@ -179,9 +223,17 @@ def _bits(text: str) -> Words:
     return next(([f"bits={bits}"] for name, bits in _TYPES.items() if re.search(rf"\b{name}\b", text)), [])
 
 
+#: What reads a question as a layout, those of names that say most first.
+_READERS = (
+    _copied, _moved, _metadata, _scales, _addresses, _matrices, _warpgroup, _warp, _accumulator, _operand, _box,
+    _swizzle,
+)  # fmt: skip
+
+
 def instruction_of(question: str) -> str | None:
-    """The instruction or SASS opcode that a question about SASS names; None for other questions."""
-    if not re.search(r"\bsass\b|\bptxas\b", question, re.I):
+    """The instruction or SASS opcode that a question about SASS names, or one that names no concept; else None."""
+    about_sass = re.search(r"\bsass\b|\bptxas\b", question, re.I)
+    if not about_sass and any(strong for _, strong, _ in _named(question, _concept)):
         return None
     from ptxgen.cli.reference.find import search
     from ptxgen.instr.model.recognize import candidates
@@ -194,11 +246,13 @@ def instruction_of(question: str) -> str | None:
             and sources(word.partition(".")[0])
         ):
             return word.partition(".")[0]
+        # Words of English that are or begin opcodes (`call`, `add`) are no names of instructions without a modifier.
+        if "." not in word and (not about_sass or len(word) <= _OPCODE):
+            continue
         if candidates(word):
             return word
-        # Words of English that begin opcodes (`add`, `set`) are no names of instructions without a modifier.
-        if ("." in word or len(word) > 5) and (found := search(word)) is not None and not found.meant:
-            return next((spelled for each in found for spelled in each.spellings), None)
+        if (found := search(word)) is not None and not found.meant:
+            return next((spelled for each in found for spelled in each.spellings), None) if about_sass else word
     return None
 
 
@@ -207,8 +261,8 @@ def named_concepts(question: str) -> list[str]:
 
     Of a question that names none those whose text has most of its words.
     """
-    found = sorted(_named(question, _concept), key=lambda each: -(each[0] >= _LONG))
-    return list(dict.fromkeys(name for _, name in found)) or _about(question)
+    found = sorted(_named(question, _concept), key=lambda each: (not each[1], each[0] < _LONG))
+    return list(dict.fromkeys(name for _, _, name in found)) or _about(question)
 
 
 def _concept(phrase: str) -> str | None:
@@ -235,29 +289,27 @@ def _about(question: str) -> list[str]:
 _COMMON = frozenset(
     ["wait", "waits", "load", "loads", "store", "stores", "row", "column", "columns", "byte", "bytes", "bank", "thread",
      "threads", "register", "registers", "fill", "move", "moves", "arrive", "leader", "split", "order", "target",
-     "lane", "lanes", "name", "names", "mean", "means", "return", "call", "copy", "use", "tail", "scope", "shift"]
+     "lane", "lanes", "warp", "warps", "name", "names", "mean", "means", "return", "call", "copy", "use", "tail",
+     "scope", "shift"]
 )  # fmt: skip
 #: Words of the longest name, of one that is meant wherever it stands, and letters of a word without its ending.
 _LONGEST, _LONG, _STEM = 5, 3, 6
+#: Letters of words that may be English.
+_OPCODE = 5
 
 
-def _named(question: str, find: Callable[[str], str | None]) -> Iterator[tuple[int, str]]:
-    """Words and name of each concept that is named; last those of words that are common in questions."""
+def _named(question: str, find: Callable[[str], str | None]) -> Iterator[tuple[int, bool, str]]:
+    """Each concept that is named: its words, whether it is more than a word that is common in questions, its name."""
     words = [each.strip("?,;.'\"()").removesuffix("'s") for each in question.split()]
-    later: list[tuple[int, str]] = []
     at = 0
     while at < len(words):
         for length in range(min(_LONGEST, len(words) - at), 0, -1):
             phrase = " ".join(words[at : at + length])
             if len(phrase) > 1 and not _is_small(phrase) and (name := find(phrase)):
-                if length == 1 and phrase.lower() in _COMMON:
-                    later.append((length, name))
-                else:
-                    yield length, name
+                yield len(re.split(r"[\s-]+", phrase)), phrase.lower() not in _COMMON, name
                 at += length - 1
                 break
         at += 1
-    yield from later
 
 
 def _is_small(phrase: str) -> bool:

@@ -100,6 +100,30 @@ ELEMENTS = [
         "cp 64x128b multicast=warpx2::02_13 at=40,5",
         "copy 1, lane 104, column 1, bits 8-15",
     ),
+    # Layout F: rows 32 to 47 of M 64 are in lanes 64 and up.
+    ("which lane of TMEM holds row 40 of an M=64 accumulator", "accumulator m=64 at=40,0", "lane 72, column 0"),
+    # PTX ISA 9.7.14.6: 4 bits a chunk; threads 0 and 1 of a quad hold 4 chunks of rows g (lower half) and g + 8.
+    (
+        "which metadata bits of mma.sp m16n8k32 hold row 9, chunk 3",
+        "fragment of=mma-metadata k=32 at=9,3",
+        "thread 4, register 0, bits 28-31",
+    ),
+    (
+        "which thread supplies the address of row 3 of matrix 2 in ldmatrix.x4",
+        "row-addresses of=ldmatrix num=4 at=2,3",
+        "thread 19, tile_row 3, tile_byte 16",
+    ),
+    # 8 rows of 128 bytes; 64 * 128 elements of 2 bytes.
+    (
+        "what is the SBO of a K-major bf16 tile with 128B swizzle",
+        "operand k 128B type=bf16 at=0,0",
+        "LBO 0, SBO 1024 bytes",
+    ),
+    (
+        "how many bytes does expect_tx need for a 64x128 bf16 box",
+        "tma box=64x128 type=bf16 none at=0,0",
+        "expect_tx 16384 bytes",
+    ),
 ]
 
 #: A question, and the concept that answers it.
@@ -112,6 +136,8 @@ WORDS = {
     "what happens if nobody relinquishes the allocation permit": "TMEM allocation",
     "what is the base offset of a matrix descriptor": "base offset",
     "who may issue tcgen05.mma": "issue",
+    "does TMA count out-of-bounds bytes in the transaction": "out-of-bounds fill",
+    "which bits of the instruction descriptor hold N": "instruction descriptor",
     "how many TMEM columns": "TMEM allocation",
     "which parity does a fresh mbarrier wait for": "parity",
     "what is the swizzle of a tensormap?": "swizzle",
@@ -145,6 +171,14 @@ def test_questions_about_sass(cli: Cli) -> None:
     assert "USETMAXREG" in asked
     asked = cli("explain", "which PTX becomes UTCHMMA in SASS?").out
     assert "tcgen05.mma.cta_group::1.kind::f16" in asked
+
+
+def test_questions_about_instructions(cli: Cli) -> None:
+    asked = cli("explain", "how many registers does tcgen05.ld.32x32b.x128 need").out
+    assert asked.startswith("read as: ptxgen explain tcgen05.ld.32x32b.x128\n")
+    assert "128 registers of .b32" in " ".join(asked.split())
+    asked = cli("explain", "which warp may call tcgen05.dealloc").out
+    assert asked.startswith("read as: ptxgen explain tcgen05.dealloc\n")
 
 
 def test_questions_that_have_no_answer(cli: Cli) -> None:
