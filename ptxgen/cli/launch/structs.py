@@ -74,7 +74,7 @@ def _member(word: str) -> Member:
 def _made(type: str, value: object) -> Member:
     """A member of a type with a number, several, or @ARRAY. Raises InputError."""
     if type not in DTYPES:
-        raise InputError(f"there is no type {type!r}{nearest(type, DTYPES)}")
+        raise InputError(f"there is no type {type!r}{nearest(type, DTYPES)}; a structure is {FORM}")
     try:
         whole = array_dtype(type).kind in "iub"
     except DeviceArrayError as error:

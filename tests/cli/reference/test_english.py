@@ -181,6 +181,12 @@ def test_questions_about_instructions(cli: Cli) -> None:
     assert asked.startswith("read as: ptxgen explain tcgen05.dealloc\n")
 
 
+def test_questions_about_numbers(cli: Cli) -> None:
+    asked = cli("explain", "is 0x4000404000010000 a legal descriptor for tcgen05.mma?").out
+    assert asked.startswith("read as: ptxgen explain 0x4000404000010000\n")
+    assert "stride_byte_offset 0x40 1024 bytes" in " ".join(asked.split())
+
+
 def test_questions_that_have_no_answer(cli: Cli) -> None:
     outcome = cli("explain", "what colour has the cat got")
     assert (outcome.code, outcome.out) == (2, "")
