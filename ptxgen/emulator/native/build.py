@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 #: Sources, and where the wheel or the checkout has the compiled file.
-SOURCES = Path(__file__).parent
-PREBUILT = SOURCES / "prebuilt"
+SOURCES = Path(__file__).parent / "sources"
+PREBUILT = SOURCES.parent / "prebuilt"
 #: No contraction: only an fma rounds once. Overflow wraps.
 _FLAGS = (
     "-O2", "-ftree-vectorize", "-g0", "-fPIC", "-shared", "-std=gnu11", "-fvisibility=hidden", "-fwrapv",

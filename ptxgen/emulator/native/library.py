@@ -131,7 +131,7 @@ def _found() -> Library | None:
 @cache
 def _place() -> Path | None:
     """Where the library is, or will be; None where nothing can be kept."""
-    checkout = (SOURCES.parents[2] / "hatch_build.py").is_file() and os.access(SOURCES, os.W_OK)
+    checkout = (SOURCES.parents[3] / "hatch_build.py").is_file() and os.access(SOURCES.parent, os.W_OK)
     if checkout or (PREBUILT / name()).is_file():
         return PREBUILT / name()
     folder = cache_folder()
