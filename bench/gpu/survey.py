@@ -68,6 +68,8 @@ class Survey:
             "driver": self.bench.monitor.driver,
             "torch": str(torch.__version__),
             "cublaslt": self.lt.version,
+            # Clusters meet without a release (bench.gpu.fit corrects older times).
+            "relaxed": True,
         }
 
     def row(self, row: Row, product: str, names: Sequence[str], judged: int = 0) -> dict[str, Any]:

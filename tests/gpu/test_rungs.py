@@ -32,6 +32,9 @@ OPTIONS: list[dict[str, Any]] = [
     {"dtype": "f16", "n_tile": 64, "order": "hilbert", "activation": "relu"},
     {"consumers": "pingpong", "scheduler": "static", "m_tile": 64, "n_tile": 128, "slots": 8, "bias": "f16"},
     {"split_k": 4, "scheduler": "grid", "cluster_m": 1, "n_tile": 64},
+    {"k_clusters": 3, "scheduler": "grid", "cluster_m": 2, "n_tile": 64, "panel": 0},
+    {"k_clusters": 2, "split_k": 2, "sums": "ring", "scheduler": "grid", "cluster_m": 2, "n_tile": 64, "panel": 0},
+    {"k_clusters": 16, "scheduler": "grid", "cluster_m": 1, "n_tile": 64, "c_major": "m", "panel": 0},
 ]
 
 
@@ -47,12 +50,14 @@ def result(device: Device, plan: GemmPlan, shape: tuple[int, int, int]) -> np.nd
     source = None if reference.source is None else device.array(reference.lines("source"))
     bias = None if reference.bias is None else device.array(reference.bias)
     order = None if problem.tile_order is None else device.array(problem.tile_order)
+    words = problem.workspace_words
+    workspace = device.array(np.zeros(words, np.uint32)) if words else None
     c = device.array(np.zeros((problem.batches * problem.m, problem.leading("c")), TYPES[plan.c_dtype].numpy))
     report = device.launch(
         Kernel.from_ptx(plan.text),
         problem.grid,
         problem.block,
-        problem.arguments(a, b, c, source, bias, order),
+        problem.arguments(a, b, c, source, bias, order, workspace=workspace),
         shared_bytes=plan.shared.bytes,
     )
     assert report.status == "ok", report.summary()
