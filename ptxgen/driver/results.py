@@ -237,6 +237,11 @@ class Results:
         self._out.flush()
 
     @property
+    def used_accepts(self) -> list[Accept]:
+        """What is accepted, and came up in a launch."""
+        return sorted(self._used, key=str)
+
+    @property
     def unused_accepts(self) -> list[Accept]:
         """What is accepted for a kernel that ran, and came up in no launch."""
         return [each for each in self._unused if each not in self._used]

@@ -92,10 +92,12 @@ def _replacement(path: str, lines: Sequence[str], each: Diagnostic) -> Replaceme
 def launched(
     report: LaunchReport, ptx: str = "", properties: Mapping[str, str | int] | None = None
 ) -> Iterator[Result]:
-    """The findings of a launch; `ptx` is the file of its PTX, empty if there is none."""
+    """The findings of a launch, accepted ones last; `ptx` is the file of its PTX, empty if there is none."""
     facts = {"kernel": report.kernel, **(properties or {})}
     for each in report.findings:
         yield found(each, report.source_files, ptx, facts)
+    ended = {each.code for each in report.findings} if report.status not in ("ok", "findings") else set()
+    yield from accepted((each for each in report.used_accepts if each.code not in ended), ptx)
 
 
 def _other(place: Place | None, source: Place | None, ptx: Place | None) -> tuple[tuple[Place, str], ...]:
@@ -152,10 +154,32 @@ def unused(accepts: Iterable[Accept], path: str = "") -> Iterator[Result]:
 
 def unused_result(accept: Accept, path: str = "") -> Result:
     """Of one; `path` is the file of the PTX."""
+    return Result(
+        "unused-accept", "note", f"accepted, but not found any more: {accept}", _place_of_accept(accept, path)
+    )
+
+
+def accepted(accepts: Iterable[Accept], path: str = "") -> Iterator[Result]:
+    """A suppressed result for each entry that findings of a launch have matched, at the comment that accepts them."""
+    from ptxgen.emulator.checks.registry import CHECKS
+
+    for each in accepts:
+        check = CHECKS.get(each.code)
+        yield Result(
+            each.code,
+            "error" if check is not None and check.severity == "error" else "note",
+            f"{check.title if check is not None else each.code}, accepted: {each.reason}",
+            _place_of_accept(each, path),
+            accepted=each.reason,
+            in_source=bool(each.place),
+            properties={"instruction": each.instruction} if each.instruction else {},
+        )
+
+
+def _place_of_accept(accept: Accept, path: str) -> Place | None:
     name, _, line = accept.place.rpartition(":")
-    place = None
     if name and line.isdecimal():
-        place = Place(name, int(line))
-    elif path and accept.place.startswith("line "):
-        place = Place(path, int(accept.place.removeprefix("line ")))
-    return Result("unused-accept", "note", f"accepted, but not found any more: {accept}", place)
+        return Place(name, int(line))
+    if path and accept.place.startswith("line "):
+        return Place(path, int(accept.place.removeprefix("line ")))
+    return Place(path) if path else None

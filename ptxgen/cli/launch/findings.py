@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ptxgen.cli.common.files import is_file, machine_code
 from ptxgen.reports import Place, Report, Result
+from ptxgen.reports.convert import accepted, launched, unused
 from ptxgen.reports.convert import found as converted
-from ptxgen.reports.convert import launched, unused
 from ptxgen.reports.paths import place_of, shown_place
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def file_results(result: JobResult | PlainResult, path: str, schedule: str, acce
     """Of a file: the findings, then outputs that are wrong; what its launch did not name is at the file itself."""
     ptx = path if _is_ptx(path) else ""
     made = [_at_file(each, path) for each in launched(result.launch, ptx, {"schedule": schedule})]
-    if not result.launch.ok and not made:
+    if not result.launch.ok and all(each.accepted for each in made):
         made.append(Result("wrong-result", "error", f"the launch ended as {result.launch.status}", Place(path)))
     made += [Result("wrong-result", "error", each, Place(path)) for each in result.wrong]
     left = result.launch.unused_accepts if accepts is None else accepts
@@ -74,7 +74,7 @@ def program_results(results: Results) -> Report:
             if key not in seen:
                 seen[key] = None
                 made.append(each)
-    return Report((*made, *unused(results.unused_accepts)))
+    return Report((*made, *accepted(results.used_accepts), *unused(results.unused_accepts)))
 
 
 def audit_results(kernel: str, made: Audit, text: str) -> Report:

@@ -74,7 +74,14 @@ def test_run_names_the_line_of_the_source(cli: Cli, folder: Path) -> None:
 def test_a_comment_in_the_source_makes_the_run_clean(cli: Cli, folder: Path) -> None:
     source = folder / "k.cu"
     source.write_text(source.read_text().replace(";\n}", ";  // ptxgen: accept shared-race: only a demonstration\n}"))
-    assert cli(*RUN).code == 0
+    outcome = cli(*RUN, "--format", "sarif=out.sarif", "--format", "github")
+    assert (outcome.code, outcome.out) == (0, "")
+    log = json.loads((folder / "out.sarif").read_text())
+    assert list(problems(log, SCHEMA)) == []
+    (result,) = log["runs"][0]["results"]
+    reviewed = {"kind": "inSource", "status": "accepted", "justification": "only a demonstration"}
+    assert (result["ruleId"], result["suppressions"]) == ("shared-race", [reviewed])
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
     source.write_text(source.read_text().replace("shared-race", "global-race"))
     outcome = cli(*RUN)
     assert outcome.code == 1
@@ -162,3 +169,5 @@ def test_what_is_accepted_in_vain_by_all_launches_of_a_program(folder: Path) -> 
     request = LaunchRequest(0, (1, 1, 1), (64, 1, 1), None, 0, 0, 0, b"", "")
     results.add(request, "k", device.launch(kernel, 1, 64, [device.empty(64, "u32")]), 1)
     assert results.unused_accepts == entries[1:]
+    made = program_results(results).results
+    assert [(each.code, each.accepted) for each in made] == [("shared-race", "used"), ("unused-accept", "")]
