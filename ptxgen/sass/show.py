@@ -336,8 +336,8 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
     `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
     stack, shared, instructions, loop-stalls, loop-instructions, warnings (of ptxas, where PTX was assembled), code (any
     difference), and classes such as R2UR. `loop-stalls`, `loop-instructions` and the classes of loops (`loop-BAR`) hold
-    for every loop but spins and elections, of unrolled ones for an iteration; one that only B has counts from 0. A
-    function that only one side has breaks any. Raises ThresholdError.
+    for every loop but spins and elections, of unrolled ones for an iteration; one that only B has counts from 0.
+    `loop-waits` fails on fewer, too. A function that only one side has breaks any. Raises ThresholdError.
     """
     found: list[str] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -367,6 +367,9 @@ def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]
         if loop.a is None and loop.b is not None and loop.b.counted:
             continue  # a part of the loop around it
         measured = _with_partner(loop, pair.loops)
+        if name == "loop-waits":
+            yield from _changed_waits(measured, limit, item, pair)
+            continue
         a, b = (0 if each is None else _loop_figure(each, name, item) for each in (measured.a, measured.b))
         if b / measured.unrolled - a > _allowed(a, limit, item):
             kind = name.removeprefix("loop-")
@@ -374,6 +377,18 @@ def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]
             yield f"{name}: {loop_change(measured)}{counted} in {shown_name(pair.b.name)}, more than {item} allows"
 
 
+def _changed_waits(loop: LoopPair, limit: str, item: str, pair: Pair) -> Iterator[str]:
+    """A loop that waits less or more often than before: a lost wait is a race, one more a stall."""
+    if loop.a is None or loop.b is None:
+        return
+    a, b = (sum(each.classes.get(kind, 0) for kind in _WAITS) for each in (loop.a, loop.b))
+    if abs(b / loop.unrolled - a) > _allowed(a, limit, item):
+        where = shown_name(pair.b.name)
+        yield f"loop-waits: {loop_change(loop)}, {a} -> {b} of {', '.join(_WAITS)} in {where}, not the same"
+
+
+#: Classes of instructions with which warps wait for each other, for copies and for memory.
+_WAITS = ("SYNCS", "BAR", "fence")
 #: What the thresholds of loops count, next to classes.
 _LOOP_FIGURES = ("stalls", "instructions")
 
@@ -389,9 +404,7 @@ def _loop_figure(loop: LoopSummary, name: str, item: str) -> int:
         return sum(count for each, count in loop.classes.items() if each.partition(".")[0] == kind)
     if kind.upper() == kind:
         return loop.classes.get(kind, 0)
-    raise ThresholdError(
-        f"--fail-on {item!r}: loops have stalls, instructions, and classes such as loop-BAR or loop-LDG"
-    )
+    raise ThresholdError(f"--fail-on {item!r}: loops have stalls, instructions, waits, and classes such as loop-BAR")
 
 
 def _with_partner(loop: LoopPair, loops: Sequence[LoopPair]) -> LoopPair:

@@ -196,5 +196,9 @@ def test_classes_of_loops() -> None:
     assert broken(rows(), fenced, "loop-stalls+50%,loop-BAR,loop-LDG") == []
     (found,) = broken(rows(), fenced, "loop-fence+2")
     assert re.search(r"^loop-fence: loop at .*, 0 -> \d fence in rows, more than loop-fence\+2 allows$", found)
-    with pytest.raises(ThresholdError, match="loops have stalls, instructions, and classes such as loop-BAR"):
+    (found,) = broken(fenced, rows(), "loop-stalls,loop-fence,loop-waits")
+    assert re.search(r"^loop-waits: loop at .*, \d -> 0 of SYNCS, BAR, fence in rows, not the same$", found)
+    assert broken(fenced, fenced.replace("rows", "sums"), "loop-waits") == []
+    assert broken(ROLLED, UNROLLED, "loop-waits") == []
+    with pytest.raises(ThresholdError, match="loops have stalls, instructions, waits, and classes such as loop-BAR"):
         broken(rows(), fenced, "loop-speed")

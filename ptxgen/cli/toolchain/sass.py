@@ -72,7 +72,7 @@ def sass(
             "--fail-on",
             metavar="LIST",
             help="diff: fail (exit code 1) only where figures grow, such as registers+2,spills,loop-stalls+5%. "
-            "loop-stalls and loop-instructions hold for every loop.",
+            "loop-stalls, loop-instructions, loop-waits and loop-CLASS (loop-BAR) hold for every loop.",
             show_default=False,
         ),
         For(_DIFF, _GATE),
