@@ -16,6 +16,14 @@ _Rounding = Literal["rn", "rz", "rm", "rp"]
 _Float = Literal["f32", "f64"]
 
 
+def _directed(form: Any) -> bool:
+    return form.rounding != "rn"
+
+
+def _directed_f64(form: Any) -> bool:
+    return form.rounding != "rn" and form.type == "f64"
+
+
 def f32_only(form: Any) -> str | None:
     """.ftz, .sat, .NaN and .xorsign are for .f32."""
     for name in ("ftz", "sat", "NaN", "xorsign"):
@@ -147,9 +155,9 @@ class div(Instruction, section="9.7.3.8", ptx="1.4", targets=ALL):
     """d = a / b, correctly rounded."""
 
     syntax = "div.rounding{.ftz}.type d, a, b"
-    d: OperandLike = register("type")
-    a: OperandLike = source("type")
-    b: OperandLike = source("type")
+    d: OperandLike = register("type", plain=_directed)
+    a: OperandLike = source("type", plain=_directed)
+    b: OperandLike = source("type", plain=_directed)
     _: KW_ONLY
     rounding: _Rounding
     ftz: bool = False
@@ -258,8 +266,8 @@ class rcp(Instruction, section="9.7.3.13", ptx="1.4", targets=ALL):
     """d = 1 / a, correctly rounded. ptxas takes .ftz with .f64 too, where it does nothing (measured, ptxas 13.5)."""
 
     syntax = "rcp.rounding{.ftz}.type d, a"
-    d: OperandLike = register("type")
-    a: OperandLike = source("type")
+    d: OperandLike = register("type", plain=_directed_f64)
+    a: OperandLike = source("type", plain=_directed_f64)
     _: KW_ONLY
     rounding: _Rounding
     ftz: bool = False
@@ -270,6 +278,8 @@ class sqrt(_Unary, section="9.7.3.15", ptx="1.4"):
     """d = the square root of a, correctly rounded."""
 
     syntax = "sqrt.rounding{.ftz}.type d, a"
+    d: OperandLike = register("type", plain=_directed_f64)
+    a: OperandLike = source("type", plain=_directed_f64)
     _: KW_ONLY
     rounding: _Rounding
 

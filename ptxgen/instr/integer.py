@@ -197,13 +197,17 @@ class sad(Instruction, section="9.7.1.7", ptx="1.0", targets=ALL):
     type: _Int
 
 
+def _wide(form: Any) -> bool:
+    return form.type in ("u64", "s64")
+
+
 class div(Instruction, section="9.7.1.8", ptx="1.0", targets=ALL):
     """d = a / b, truncated; by zero gives an unspecified value."""
 
     syntax = "div.type d, a, b"
-    d: OperandLike = register("type")
-    a: OperandLike = source("type")
-    b: OperandLike = source("type")
+    d: OperandLike = register("type", plain=_wide)
+    a: OperandLike = source("type", plain=_wide)
+    b: OperandLike = source("type", plain=_wide)
     _: KW_ONLY
     type: _Int
 
@@ -212,9 +216,9 @@ class rem(Instruction, section="9.7.1.9", ptx="1.0", targets=ALL):
     """d = a % b, with the sign of a."""
 
     syntax = "rem.type d, a, b"
-    d: OperandLike = register("type")
-    a: OperandLike = source("type")
-    b: OperandLike = source("type")
+    d: OperandLike = register("type", plain=_wide)
+    a: OperandLike = source("type", plain=_wide)
+    b: OperandLike = source("type", plain=_wide)
     _: KW_ONLY
     type: _Int
 

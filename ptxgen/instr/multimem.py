@@ -228,7 +228,7 @@ class red_async(
 
     syntax = "multimem.red.async.release.scope{.space}.add.type [a], b"
     a: OperandLike = address("space", variables=("global",), memory="read-write")
-    b: OperandLike = source("type", sums=False)
+    b: OperandLike = source("type", sums=False, plain=True)
     _: KW_ONLY
     scope: Literal["gpu", "sys"]
     space: _Global | None = None

@@ -27,8 +27,8 @@ _BYTES, _WRITTEN_BYTES = "b[0-7]{4}", r"b(?=\d)3?2?1?0?"
 
 class _Scalar(Instruction, ptx="2.0", targets=ALL):
     d: OperandLike = part("u32", _PART)
-    a: OperandLike = part("u32", _PART, immediate=True, sums=False)
-    b: OperandLike = part("u32", _PART, immediate=True, sums=False)
+    a: OperandLike = part("u32", _PART, immediate=True, sums=False, plain=True)
+    b: OperandLike = part("u32", _PART, immediate=True, sums=False, plain=True)
     c: OperandLike = part("u32", immediate=True, default=None)
     _: KW_ONLY
     atype: _Type
@@ -106,8 +106,8 @@ class vmad(Instruction, section="9.7.18.1.3", ptx="2.0", targets=ALL):
 
     syntax = "vmad.dtype.atype.btype{.po}{.sat}{.scale} d, a, b, c"
     d: OperandLike = part("u32")
-    a: OperandLike = part("atype", _PART, immediate=True, negatable=True, sums=False)
-    b: OperandLike = part("btype", _PART, immediate=True, negatable=True, sums=False)
+    a: OperandLike = part("atype", _PART, immediate=True, negatable=True, sums=False, plain=True)
+    b: OperandLike = part("btype", _PART, immediate=True, negatable=True, sums=False, plain=True)
     c: OperandLike = part("u32", immediate=True, negatable=True)
     _: KW_ONLY
     dtype: _Type

@@ -57,7 +57,7 @@ class st_async_release(
 
     syntax = "st.async.release.scope{.space}.type [a], b"
     a: OperandLike = address("space", variables=("global",), memory="write")
-    b: OperandLike = source("type", sums=False)
+    b: OperandLike = source("type", sums=False, plain=True)
     _: KW_ONLY
     scope: Literal["gpu", "sys"]
     space: _Global | None = None

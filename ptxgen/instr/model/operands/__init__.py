@@ -99,10 +99,12 @@ def register(
     wide: bool | Callable[[Any], bool] = False,
     packed: bool = False,
     untyped: bool = False,
+    plain: bool | Callable[[Any], bool] = False,
     default: Any = ...,
 ) -> Any:
     """A register operand. `wide` allows a register wider than the type, as ld, st and cvt do."""
-    return RegisterSpec(type=type, sink=sink, wide=wide, packed=packed, untyped=untyped, optional=default is None)
+    optional = default is None
+    return RegisterSpec(type=type, sink=sink, wide=wide, packed=packed, untyped=untyped, plain=plain, optional=optional)
 
 
 def source(
@@ -121,6 +123,7 @@ def source(
     word: bool = False,
     when: str | None = None,
     sums: bool = True,
+    plain: bool | Callable[[Any], bool] = False,
     memory: Access | None = None,
     memory_space: str | None = None,
     default: Any = ...,
@@ -144,6 +147,7 @@ def source(
         word=word,
         when=when,
         sums=sums,
+        plain=plain,
         memory=memory,
         memory_space=memory_space,
         optional=default is None,
@@ -243,12 +247,19 @@ def part(
     immediate: bool = False,
     negatable: bool = False,
     sums: bool = True,
+    plain: bool = False,
     default: Any = ...,
 ) -> Any:
     """A register, or a part of it by a selector that the regular expression matches: `r1.h0` of "b[0-3]|h[01]"."""
     optional = default is None
     return PartSpec(
-        type=type, selectors=selectors, immediate=immediate, negatable=negatable, sums=sums, optional=optional
+        type=type,
+        selectors=selectors,
+        immediate=immediate,
+        negatable=negatable,
+        sums=sums,
+        plain=plain,
+        optional=optional,
     )
 
 

@@ -177,11 +177,22 @@ def _register_problems(
             yield problem
 
 
+def _plain_problem(name: str, operand: Operand) -> Problem | None:
+    """Why ptxas, which makes a function of the instruction, passes no such value to it (measured, ptxas 13.5)."""
+    element = isinstance(operand, Name) and operand.component is not None
+    is_sum = isinstance(operand, Expression) and isinstance(operand.operands[0], Name)
+    if not element and not is_sum:
+        return None
+    message = f"{name} must be a whole register, not {operand}: ptxas makes a function of the instruction"
+    return Problem("operand-kind", f"{message}; move the value to a register first")
+
+
 @dataclass(kw_only=True, slots=True)
 class RegisterSpec(Specification):
     """A register of a type, to write or to read.
 
-    `sink` allows `_`, `packed` a vector register of a .b type's width, `untyped` asks for a .b register.
+    `sink` allows `_`, `packed` a vector register of a .b type's width, `untyped` asks for a .b register, `plain` (or
+    of an instruction) for no element of a vector.
     """
 
     type: TypeRef
@@ -189,6 +200,7 @@ class RegisterSpec(Specification):
     wide: bool | Callable[[Any], bool] = False
     packed: bool = False
     untyped: bool = False
+    plain: bool | Callable[[Any], bool] = False
 
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
@@ -197,6 +209,10 @@ class RegisterSpec(Specification):
         if isinstance(operand, Name) and operand.text == "_":
             if not self.sink:
                 yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
+            return
+        problem = _plain_problem(self.name, operand) if _given(self.plain, form) else None
+        if problem is not None:
+            yield problem
             return
         wide = _given(self.wide, form)
         wanted = type_of(self.type, form)
@@ -286,7 +302,8 @@ class SourceSpec(Specification):
     in the state space of this name, or that the modifier of this name carries. `advice`: ptxas does not check the
     upper limit. `constant_since` is the PTX version with which ptxas began to take a constant; earlier releases refuse
     it. `packed` allows a vector register of a .b type's width, if the operand of this name is none. Without `sums` no
-    sum of a symbol and a constant may stand where a constant may. Of a `word` ptxas keeps the low 32 bits.
+    sum of a symbol and a constant may stand where a constant may. Of a `word` ptxas keeps the low 32 bits. `plain` (or
+    of an instruction) allows no sum of a register and a constant and no element of a vector.
     """
 
     type: TypeRef
@@ -302,6 +319,7 @@ class SourceSpec(Specification):
     constant_since: str | None = None
     packed: str | None = None
     word: bool = False
+    plain: bool | Callable[[Any], bool] = False
 
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Name):
@@ -312,6 +330,10 @@ class SourceSpec(Specification):
 
     def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         wanted = type_of(self.type, form)
+        problem = _plain_problem(self.name, operand) if _given(self.plain, form) else None
+        if problem is not None:
+            yield problem
+            return
         if isinstance(operand, Expression) and isinstance(base := operand.operands[0], Name):
             operand, is_sum = base, True
         else:
@@ -379,6 +401,9 @@ class SourceSpec(Specification):
             problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
             if problem is not None:
                 yield problem
+            return
+        if is_sum and wanted.bits == 128 and symbol is not None and symbol.kind == "register":
+            yield Problem("operand-type", f"{self.name} must be a register of 128 bits; ptxas crashes on a sum")
             return
         kinds: tuple[SymbolKind, ...] = ("register", "special") if _given(self.special, form) else ("register",)
         wide = _given(self.wide, form)
