@@ -34,7 +34,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"split_k": 4, "scheduler": "grid", "cluster_m": 1, "n_tile": 64},
     {"k_clusters": 3, "scheduler": "grid", "cluster_m": 2, "n_tile": 64, "panel": 0},
     {"k_clusters": 2, "split_k": 2, "sums": "ring", "scheduler": "grid", "cluster_m": 2, "n_tile": 64, "panel": 0},
-    {"k_clusters": 16, "scheduler": "grid", "cluster_m": 1, "n_tile": 64, "c_major": "m", "panel": 0},
+    {"k_clusters": 16, "scheduler": "grid", "cluster_m": 1, "n_tile": 64, "panel": 0},
 ]
 
 
