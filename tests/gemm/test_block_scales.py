@@ -90,6 +90,7 @@ def test_scales_of_another_batch_are_found(old: str, new: str) -> None:
     assert result.status == "wrong"
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     "choices",
     [

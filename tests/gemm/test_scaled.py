@@ -208,6 +208,7 @@ def test_the_reference_is_the_dequantized_product(name: str, shape: tuple[int, i
     assert np.all(np.abs(found - alpha * a @ b.T) <= abs(alpha) * shape[2] * 2.0**-23 * (np.abs(a) @ np.abs(b).T))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "choices"), [*VARIANTS, *CHOICES], ids=str)
 def test_the_ptx_is_small_and_clean(name: str, choices: dict[str, Any]) -> None:
     text = find(name).plan(**choices).text

@@ -69,7 +69,7 @@ CASES: list[tuple[str, tuple[int, int, int], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.one_in(20)
+@pytest.mark.one_in(30)
 @pytest.mark.parametrize(("schedule", "seed"), [("eager", 0), ("late", 0), ("random", 1)])
 @pytest.mark.parametrize(("name", "shape", "choices"), CASES, ids=str)
 def test_right_under_every_schedule(

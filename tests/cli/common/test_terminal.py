@@ -211,7 +211,7 @@ def test_assemble_as_json(cli: Cli, tmp_path: Path) -> None:
     assert found["entries"][0]["name"] == "k"
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -52,7 +52,7 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.one_in(10)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize(("schedule", "seed"), [("eager", 0), ("late", 0), ("random", 1)])
 @pytest.mark.parametrize(("shape", "choices"), CASES, ids=str)
 def test_right_under_every_schedule(
