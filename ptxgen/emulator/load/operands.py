@@ -158,8 +158,8 @@ class Binder:
         if isinstance(operand, syntax.Negation):
             inner = self.predicate(operand.operand)
             return lambda g: ~inner(g)
-        if isinstance(operand, syntax.Immediate):
-            value = np.bool_(bool(operand.value))
+        if isinstance(operand, syntax.Immediate | syntax.Expression):
+            value = np.bool_(bool(value_of(operand)))
             return lambda g: value
         special = self._special(operand)
         if special is not None:

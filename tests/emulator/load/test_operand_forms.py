@@ -50,6 +50,8 @@ FORMS: list[tuple[str, Any]] = [
     ("ld.const.u32 %r2, c[2];", lambda i: 13),
     ("ld.param.u8 %r2, more[1];", lambda i: 0x55),
     ("mov.u32 %r2, 0x10U;", lambda i: 16),
+    ("setp.eq.u32 %p, %r1, %r1; xor.pred %p, %p, 3 > 2 ? 5 : 0; selp.u32 %r2, 1, 2, %p;", lambda i: 2),
+    ("setp.eq.u32 %p, %r1, %r1; and.pred %p, %p, 1 - 1; selp.u32 %r2, 1, 2, %p;", lambda i: 2),
     ("mov.u32 %r2, 017;", lambda i: 15),
     ("mov.u32 %r2, 0b101;", lambda i: 5),
     ("mov.u32 %r2, 5 > 3 ? 2 * 3 + 1 : ~0;", lambda i: 7),
