@@ -1,5 +1,8 @@
 """torch.cuda for a PyTorch that was built for the CPU alone: one device, the emulated one."""
 
+# PyTorch is optional: without it none of its names is known.
+# pyright: reportAttributeAccessIssue=false
+
 import contextlib
 import ctypes
 import threading

@@ -1,5 +1,8 @@
 """CUDA graphs of PyTorch: its operators, which run on the CPU, become nodes that call them again."""
 
+# PyTorch is optional: without it none of its names is known.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+
 import contextlib
 import ctypes
 import threading

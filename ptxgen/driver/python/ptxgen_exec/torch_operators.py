@@ -5,6 +5,9 @@ that alias them. With a build for the CPU alone, `device="cuda"` gives CPU tenso
 torch.cuda is what ptxgen_exec.torch_cuda says.
 """
 
+# PyTorch is optional: without it none of its names is known.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
