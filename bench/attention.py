@@ -153,7 +153,7 @@ def _measure(bench: Bench, row: AttentionRow, built: list[BuiltAttention], quick
 
 
 def _run(out: Path, pairs: list[tuple[AttentionRow, list[AttentionSpec]]], seconds: float, quick: bool) -> None:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     start = time.monotonic()
     known = {json.loads(line)["key"] for line in out.read_text().splitlines()} if out.exists() else set()

@@ -185,7 +185,7 @@ class TorchAttention:
     """torch's scaled_dot_product_attention by one of its backends. Raises RuntimeError where that has no kernel."""
 
     def __init__(self, torch: Any, backend: str, buffers: AttentionBuffers) -> None:
-        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.nn.attention import SDPBackend, sdpa_kernel  # pyright: ignore[reportMissingImports]
 
         row = buffers.row
         self.name = f"torch {backend.lower()}"
