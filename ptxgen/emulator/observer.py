@@ -153,7 +153,7 @@ class Observer:
     def lane_groups_converge(self, warp: int, groups: Sequence[int]) -> None:
         """Only lanes of these groups (bits) of a warp synchronize, those of each with each other."""
 
-    def lanes_exchange(self, warps: NDArray[np.int64], lanes: Lanes) -> None:
+    def lanes_exchange(self, warps: NDArray[np.int64], lanes: Lanes, statement: Instruction) -> None:
         """These lanes of warps, (warps, 32), exchange values: shuffles, votes, reductions of a warp."""
 
     def shuffle_undefined(

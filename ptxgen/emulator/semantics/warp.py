@@ -38,11 +38,6 @@ _BITS = np.uint32(1) << _LANES
 _ALL = np.uint32(0xFFFFFFFF)
 
 
-def _exchange(machine: Machine, indices: NDArray[np.int64], active: _Flags, masks: Any) -> None:
-    """Lanes of warps exchange values."""
-    machine.events.lanes_exchange(indices, active)
-
-
 def _together(
     op: _Collective,
     binder: Binder,
@@ -50,13 +45,18 @@ def _together(
     sources: Sequence[Reader],
     writers: Sequence[Writer | None],
     compute: Compute,
-    converged: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = _exchange,
+    converged: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] | None = None,
 ) -> Blocking:
     """A blocking instruction at which the lanes of a mask converge: `compute` makes results of their `sources`.
 
     The `writers` write them; the last may have no result where all lanes of a warp converge. `converged` is called with
-    the warps whose lanes have converged, these lanes, and their masks.
+    the warps whose lanes have converged, these lanes, and their masks; None: the lanes exchange values.
     """
+
+    def exchange(machine: Machine, indices: NDArray[np.int64], active: _Flags, masks: Any) -> None:
+        machine.events.lanes_exchange(indices, active, statement)
+
+    converged = converged or exchange
     mask = binder.source(op.mask, "u32")
     # The promise of .no_membermask_overlap changes no result, so lanes with and without it meet.
     name, signature = op.form.opcode, op.opcode_text.replace(".no_membermask_overlap", "")

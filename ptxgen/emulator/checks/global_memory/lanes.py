@@ -105,7 +105,7 @@ class LaneOrder(OrderListener):
                     or (part.end is not None and observed(part.end))
                 ):
                     continue
-                done, lanes = part.until(observed), (entries[position] & NOBODY).astype(np.int64)
+                done, lanes = part.until(observed).lanes, (entries[position] & NOBODY).astype(np.int64)
                 mine = there[position] & (done >> lanes & 1 == 0)
                 if any_set(mine):
                     rule = "After the store only other lanes of that warp release it"

@@ -422,7 +422,7 @@ class HappensBefore(Observer):
             self._partly[warp][0].operations.update(numbers)
         self.observed[warp].operations |= fresh
 
-    def lanes_exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_]) -> None:
+    def lanes_exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_], statement: Instruction) -> None:
         for position, warp in enumerate(warps.tolist()) if self._partly else ():
             partly = self._partly.get(warp)
             if partly is not None and any_set(partly[1] & lanes[position]):

@@ -10,17 +10,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.memory.granules import distinct
+from ptxgen.syntax import Statement
 
 #: The lanes of a warp, one bit each.
 ALL = 2**32 - 1
 #: Intervals that are kept; beyond, the oldest are dropped.
 _MOST = 256
 _STEPS = 8
+
+
+#: Exchanges of all lanes of a warp, and the words of its loads since the first of them, the oldest first.
+Exchanged = tuple[Statement | NDArray[np.int64], ...]
+
+
+class Step(NamedTuple):
+    """The warp's clock when some lanes do it, the lanes (bits) that have done it by then, and the exchanges before."""
+
+    clock: int
+    lanes: int
+    exchanged: Exchanged = ()
+
+
+_NO_STEP = Step(0, 0)
 
 
 @dataclass(slots=True)
@@ -33,16 +50,16 @@ class Part:
     lanes: int
     begin: int
     end: int | None = None
-    #: The warp's clock and the lanes that have done it, each time that some do; beyond the first few only the last.
-    steps: list[tuple[int, int]] = field(default_factory=list)
+    #: Each time that some lanes do it; beyond the first few only the last.
+    steps: list[Step] = field(default_factory=list)
 
     def lacks(self, lanes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these lanes have not done it."""
         return (self.lanes >> lanes & 1) == 0
 
-    def until(self, observed: Callable[[int], bool]) -> int:
-        """The lanes (bits) that have done it by the last clock that is observed."""
-        return next((lanes for clock, lanes in reversed(self.steps) if observed(clock)), 0)
+    def until(self, observed: Callable[[int], bool]) -> Step:
+        """The last step whose clock is observed."""
+        return next((step for step in reversed(self.steps) if observed(step.clock)), _NO_STEP)
 
 
 class PartialReleases:
@@ -55,7 +72,9 @@ class PartialReleases:
         self._open: dict[int, Part] = {}
         self.parts: dict[int, Part] = {}
 
-    def done(self, warp: int, lanes: int, *, accessed: int, interval: int, clock: int) -> None:
+    def done(
+        self, warp: int, lanes: int, *, accessed: int, interval: int, clock: int, exchanged: Exchanged = ()
+    ) -> None:
         """Lanes of a warp release or fence, in an interval in which lanes have `accessed` something."""
         lanes |= self._done.get(warp, 0)
         self._done[warp] = lanes
@@ -64,11 +83,16 @@ class PartialReleases:
             part.lanes = lanes
             if len(part.steps) == _STEPS:
                 part.steps.pop()
-            part.steps.append((clock, lanes))
+            part.steps.append(Step(clock, lanes, exchanged))
         elif accessed & ~lanes:
-            self._open[warp] = self.parts[interval] = Part(warp, lanes, clock, steps=[(clock, lanes)])
+            self._open[warp] = self.parts[interval] = Part(warp, lanes, clock, steps=[Step(clock, lanes, exchanged)])
             if len(self.parts) > _MOST:
                 del self.parts[next(iter(self.parts))]
+
+    def forget_exchanges(self) -> None:
+        """Words have other numbers from now on."""
+        for part in self.parts.values():
+            part.steps = [step._replace(exchanged=()) for step in part.steps]
 
     def among(self, intervals: NDArray[np.int64]) -> list[tuple[int, Part]]:
         """The kept intervals among these numbers, in ascending order."""

@@ -33,7 +33,7 @@ from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.order import CLUSTER, CTA, GPU, SCOPES, Order
 from ptxgen.emulator.observer import Observer
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -225,7 +225,7 @@ class StrongAccesses(Observer):
         for each in [each for each in seen if each[0] <= level]:
             self._happens_before.acquire(warp, seen.pop(each))
 
-    def lanes_exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_]) -> None:
+    def lanes_exchange(self, warps: NDArray[np.int64], lanes: NDArray[np.bool_], statement: Instruction) -> None:
         if self.stale is not None:
             self.stale.exchange(warps, lanes)
 

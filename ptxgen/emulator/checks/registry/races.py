@@ -25,8 +25,9 @@ SHARED_RACE = _check(
     "waits for its warp (Triton before #11480); where warps store the same bytes, as Triton lets them if a layout "
     "repeats a value or it duplicates a consumer; where lanes rely on what another lane has acquired and handed "
     "over by a shuffle, or a lane stores what others have loaded before a shuffle or reduction of the whole warp "
-    "(NVIDIA's cooperative groups); and where reruns with different bytes there changed nothing, as "
-    "with rows that a small tile does not use, or where all warps load and one of them stores in place.",
+    "(NVIDIA's cooperative groups), or arrives for loads whose values the warp has exchanged; and where reruns with "
+    "different bytes there changed nothing, as with rows that a small tile does not use, or where all warps load and "
+    "one of them stores in place.",
     fix="wait for the mbarrier on which the copy or commit completes and branch on the result; synchronize warps by a "
     "barrier, lanes by bar.warp.sync",
     example="cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [full];\n"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,13 @@ from ptxgen.emulator.checks.cas_loops import CasLoops
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.order.listener import OrderListener
-from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases
+from ptxgen.emulator.checks.order.partial_release import Exchanged, Part, PartialReleases
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
 from ptxgen.emulator.checks.raced_reads import decides_again
 from ptxgen.emulator.checks.registry import Check, races
 from ptxgen.emulator.checks.shared.exchanges import Exchanges
+from ptxgen.emulator.checks.shared.lane_events import SEVERAL, SHIFT, Conflict, by_others, lane_of
 from ptxgen.emulator.checks.shared.lane_updates import LaneUpdates
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.memory.granules import GRANULE
@@ -48,24 +49,16 @@ from ptxgen.syntax import Instruction, Statement
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
-#: An event is the number of an interval, and in its low bits the lane, or that several have loaded.
-_SHIFT = 6
-_SEVERAL = 32
-
-
-class _Conflict(NamedTuple):
-    """Where an access conflicts: its warp and first lane, its word, and the event there."""
-
-    warp: int
-    lane: int
-    word: int
-    event: int
-
-
 #: Of a store after other lanes' loads, with an exchange of all lanes in between.
 _EXCHANGED = (
     "The lanes have exchanged values by a shuffle, vote or redux.sync in between, which PTX does not count as "
     "synchronization; NVIDIA's cooperative groups rely on it"
+)
+
+#: Of a load whose value all lanes have exchanged before one of them arrives.
+_CONSUMED = (
+    ". A shuffle, vote or redux.sync of the loaded values in between waits until all lanes have theirs, which PTX does "
+    "not count as synchronization"
 )
 
 
@@ -105,7 +98,8 @@ class LaneAccesses(OrderListener):
         stored = int(self._storers[warp]) if self._stored[warp] == interval else 0
         loaded = int(self._loaders[warp]) if self._loading[warp] == interval else 0
         self._releases.done(warp, lanes, accessed=stored, interval=interval, clock=clock)
-        self._returns.done(warp, lanes, accessed=loaded, interval=interval, clock=clock)
+        exchanged = self.exchanges.of(warp)
+        self._returns.done(warp, lanes, accessed=loaded, interval=interval, clock=clock, exchanged=exchanged)
 
     def proxy_fenced(self, warp: int, lanes: int) -> None:
         interval, clock = int(self.interval[warp]), self._happens_before.clock(warp)
@@ -147,7 +141,7 @@ class LaneAccesses(OrderListener):
             return
         (lanes,) = active.reshape(-1).nonzero()
         words = self._words_of(slots, inside, lanes, size)
-        events = ((self.interval[warps] << _SHIFT)[lanes >> 5] | lanes & 31)[:, None]
+        events = ((self.interval[warps] << SHIFT)[lanes >> 5] | lanes & 31)[:, None]
         if changing is None:
             self._load(warps, words, events, statement, bits_of(active))
         else:
@@ -251,7 +245,7 @@ class LaneAccesses(OrderListener):
                 self._report(found, "writer", "reader", self.loads, statement)
         self._writer[words] = self._reader[words] = 0
         if changing.any():
-            self._updates.put(words[changing], events[changing], statement.line, several=_SEVERAL, observes=observes)
+            self._updates.put(words[changing], events[changing], statement.line, several=SEVERAL, observes=observes)
             self._updates.last[warps] = self.interval[warps]
 
     def _decides_again(self, load: int, update: Statement | None) -> bool:
@@ -267,7 +261,7 @@ class LaneAccesses(OrderListener):
         size: int,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The words of lanes' accesses, (lanes, words), and their events, (lanes, 1)."""
-        events = ((self.interval[warps] << _SHIFT)[lanes >> 5] | lanes & 31)[:, None]
+        events = ((self.interval[warps] << SHIFT)[lanes >> 5] | lanes & 31)[:, None]
         return self._words_of(slots, inside, lanes, size), events
 
     def access_granules(
@@ -276,7 +270,7 @@ class LaneAccesses(OrderListener):
         """One lane loads these whole granules of a slot's memory, or stores to them."""
         warps = np.array([warp])
         words = self._of_granules(slot, granules).reshape(1, -1)
-        events = np.full((1, 1), int(self.interval[warp]) << _SHIFT | lane)
+        events = np.full((1, 1), int(self.interval[warp]) << SHIFT | lane)
         if writes:
             self._store(warps, words, events, statement, np.ones(1, np.bool_), np.array([1 << lane], np.uint32))
         else:
@@ -289,7 +283,7 @@ class LaneAccesses(OrderListener):
         warps = np.array([warp])
         if self._recent(self._stored, warps):
             words = self._of_granules(slot, granules)
-            event = np.full(words.shape, int(self.interval[warp]) << _SHIFT | _SEVERAL)
+            event = np.full(words.shape, int(self.interval[warp]) << SHIFT | SEVERAL)
             found = self._conflict(warps, words, event, self._writer[words], None)
             if found is not None:
                 self._report(found, "reader", "writer", self.stores, statement, together=True)
@@ -303,7 +297,7 @@ class LaneAccesses(OrderListener):
     def copied(self, warp: int, slot: int, lanes: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> None:
         """Each of these lanes of a warp has observed its cp.async complete: it counts as a store of the lane."""
         words = (slot * self._words + offsets // self._word)[:, None] + np.arange(size // self._word)
-        self._writer[words] = (int(self.interval[warp]) << _SHIFT | lanes)[:, None]
+        self._writer[words] = (int(self.interval[warp]) << SHIFT | lanes)[:, None]
         self._stores_of(np.array([warp]), np.bitwise_or.reduce(np.left_shift(np.uint32(1), lanes.astype(np.uint32))))
 
     def _stores_of(self, warps: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
@@ -335,7 +329,7 @@ class LaneAccesses(OrderListener):
         if not (stored or loaded):
             return
         words = self._of_granules(slot, granules)
-        event = np.full(words.shape, int(self.interval[warp]) << _SHIFT | operation.lane)
+        event = np.full(words.shape, int(self.interval[warp]) << SHIFT | operation.lane)
         if stored:
             found = self._conflict(warps, words, event, self._writer[words], None)
             if found is not None:
@@ -364,6 +358,7 @@ class LaneAccesses(OrderListener):
         """Words have so many bytes from now on."""
         parts = self._word // size
         self.exchanges.clear()
+        self._returns.forget_exchanges()
         for name in ("_writer", "_reader"):
             before: NDArray[np.int64] = getattr(self, name)
             after, kept = np.zeros(len(before) * parts, np.int64), np.flatnonzero(before)
@@ -391,12 +386,12 @@ class LaneAccesses(OrderListener):
             return
         self.exchanges.load(warps, words)
         before = self._reader[words]
-        shared = _by_others(before, events)
-        given = np.where(shared, events & -_SEVERAL | _SEVERAL, events) if count_nonzero(shared) else events
+        shared = by_others(before, events)
+        given = np.where(shared, events & -SEVERAL | SEVERAL, events) if count_nonzero(shared) else events
         self._reader[words] = given
-        other = _by_others(self._reader[words], given)  # lanes of a warp that load the same word at once
+        other = by_others(self._reader[words], given)  # lanes of a warp that load the same word at once
         if count_nonzero(other):
-            several = given & -_SEVERAL | _SEVERAL
+            several = given & -SEVERAL | SEVERAL
             self._reader[words[other]] = (
                 several[other] if several.shape == words.shape else np.broadcast_to(several, words.shape)[other]
             )
@@ -423,7 +418,7 @@ class LaneAccesses(OrderListener):
             found = self._conflict(warps, words, events, self._reader[words], changing)
             if found is not None:
                 self._report(found, "writer", "reader", self.loads, statement)
-        again = _by_others(before, events)  # the same
+        again = by_others(before, events)  # the same
         given = np.where(again, 0, events) if count_nonzero(again) else events
         self._writer[words] = given
         other = self._writer[words] != given
@@ -442,13 +437,13 @@ class LaneAccesses(OrderListener):
         events: NDArray[np.int64],
         before: NDArray[np.int64],
         chosen: NDArray[np.bool_] | None,
-    ) -> _Conflict | None:
+    ) -> Conflict | None:
         """The first event by another lane with which one of the chosen lanes is unordered."""
-        hit = _by_others(before, events)
+        hit = by_others(before, events)
         if self.narrow.any(warps):
-            lanes, intervals, others = events & _SEVERAL - 1, before >> _SHIFT, before & (1 << _SHIFT) - 1
+            lanes, intervals, others = events & SEVERAL - 1, before >> SHIFT, before & (1 << SHIFT) - 1
             for warp in warps.tolist():
-                mine = events >> _SHIFT == self.interval[warp]
+                mine = events >> SHIFT == self.interval[warp]
                 hit |= mine & self.narrow.unordered(warp, lanes, intervals, others)
         if chosen is not None:
             hit &= chosen[:, None]
@@ -456,8 +451,8 @@ class LaneAccesses(OrderListener):
             return None
         at = np.unravel_index(int(hit.argmax()), hit.shape)
         event = int(np.broadcast_to(events, hit.shape)[at])
-        warp = int(warps[(self.interval[warps] == event >> _SHIFT).argmax()])
-        return _Conflict(warp, event & (1 << _SHIFT) - 1, int(words[at]), int(before[at]))
+        warp = int(warps[(self.interval[warps] == event >> SHIFT).argmax()])
+        return Conflict(warp, event & (1 << SHIFT) - 1, int(words[at]), int(before[at]))
 
     def _unreleased(
         self,
@@ -488,32 +483,46 @@ class LaneAccesses(OrderListener):
         if not releases.parts:
             return
         before = table[words]
-        numbers = before >> _SHIFT
+        numbers = before >> SHIFT
         for number, part in releases.among(numbers):
-            lanes = before & (1 << _SHIFT) - 1
+            lanes = before & (1 << SHIFT) - 1
             for warp in warps.tolist():
                 observed = partial(self._happens_before.has_observed, warp, part.warp)
                 if warp == part.warp or not observed(part.begin) or (part.end is not None and observed(part.end)):
                     continue
-                done = part.until(observed)
+                step = part.until(observed)
+                done = step.lanes
                 # Several lanes are more than one: not all of them have released if one alone has.
-                lacking = np.where(lanes == _SEVERAL, done.bit_count() == 1, done >> (lanes & _SEVERAL - 1) & 1 == 0)
+                lacking = np.where(lanes == SEVERAL, done.bit_count() == 1, done >> (lanes & SEVERAL - 1) & 1 == 0)
                 mine = (numbers == number) & lacking
                 if events is not None:
-                    mine &= events >> _SHIFT == self.interval[warp]
+                    mine &= events >> SHIFT == self.interval[warp]
                 if not any_set(mine):
                     continue
+                raced, events_there = words[mine], before[mine]
+                consumed = self._consumed(part.warp, step.exchanged, raced) if other == "reader" else None
+                first = int(consumed.argmin()) if consumed is not None else 0  # one that is not, if there is any
                 self._report_lone_lane(
                     warp,
                     part,
-                    int(words[mine][0]),
-                    int(before[mine][0]),
+                    int(raced[first]),
+                    int(events_there[first]),
                     "writer" if writes else "reader",
                     "the arrival",
                     races.SHARED_RACE,
                     statement,
                     other,
+                    consumed=consumed is not None and bool(consumed[first]),
                 )
+
+    def _consumed(self, warp: int, exchanged: Exchanged, words: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which words' loads by a warp are followed by one of the exchanges that has the value as operand."""
+
+        def line(word: int) -> int:
+            slot, inside = divmod(word, self._words)
+            return self.loads.last_line(slot, warp, inside * self._word // GRANULE)
+
+        return self.exchanges.consume(exchanged, words, line)
 
     def unfenced(self, operation: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64]) -> None:
         """Find what lanes have stored in these granules and others of their warp alone have fenced, before `warp`
@@ -523,10 +532,10 @@ class LaneAccesses(OrderListener):
             return
         words = self._of_granules(slot, granules)
         before = self._writer[words]
-        numbers = before >> _SHIFT
+        numbers = before >> SHIFT
         fenced, members = self._happens_before.fenced, self._happens_before.members
         for number, part in self._fences.among(numbers):
-            hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
+            hit = (numbers == number) & part.lacks(before & SEVERAL - 1)
             member = part.warp % members
             own, issuer = fenced[part.warp, member], fenced[warp, member]
             if part.end is None:
@@ -556,11 +565,13 @@ class LaneAccesses(OrderListener):
         check: Check,
         statement: Statement,
         earlier: Role = "writer",
+        *,
+        consumed: bool = False,
     ) -> None:
         slot, inside = divmod(word, self._words)
         accesses = self.stores if earlier == "writer" else self.loads
         line = accesses.last_line(slot, part.warp, inside * self._word // GRANULE)
-        address, lanes = inside * self._word, _lane(event & (1 << _SHIFT) - 1)
+        address, lanes = inside * self._word, lane_of(event & (1 << SHIFT) - 1)
         found = self._findings.access(role, statement, warp, space="shared", address=address)
         member = part.warp % self._happens_before.members
         other = self._happens_before.party(earlier, line, warp, member, address, lanes)
@@ -569,14 +580,15 @@ class LaneAccesses(OrderListener):
             check,
             statement,
             summary=f"{found} {'reads' if role == 'reader' else 'overwrites'} {found.place}, which {other} {does[0]}s",
-            rule=f"After the {does[1]} only other lanes of that warp execute {what}",
+            rule=f"After the {does[1]} only other lanes of that warp execute {what}{_CONSUMED if consumed else ''}",
             fix=f"bar.warp.sync between the {does[1]} and {what}",
             accesses=(found, other),
+            severity="advice" if consumed else None,
         )
 
     def _report(
         self,
-        found: _Conflict,
+        found: Conflict,
         role: Role,
         other_role: Role,
         accesses: ThreadAccesses,
@@ -587,9 +599,9 @@ class LaneAccesses(OrderListener):
         slot, word = divmod(found.word, self._words)
         granule, line = word * self._word // GRANULE, self._line(found, accesses)
         copied = "cp.async" in self._opcode(line) and accesses.is_pending(slot, found.warp, granule)
-        address, lanes = word * self._word, _lane(found.event & (1 << _SHIFT) - 1)
+        address, lanes = word * self._word, lane_of(found.event & (1 << SHIFT) - 1)
         party = self._findings.access(
-            role, statement, found.warp, lanes=_lane(found.lane), space="shared", address=address
+            role, statement, found.warp, lanes=lane_of(found.lane), space="shared", address=address
         )
         member = found.warp % self._happens_before.members
         other = self._happens_before.party(other_role, line, found.warp, member, address, lanes)
@@ -610,13 +622,13 @@ class LaneAccesses(OrderListener):
             cause=frozenset([causes.lanes(found.warp, int(self.interval[found.warp]))]),
         )
 
-    def _report_update(self, found: _Conflict, role: Role, statement: Statement) -> None:
+    def _report_update(self, found: Conflict, role: Role, statement: Statement) -> None:
         """Report a weak access to what another lane has changed by a strong one."""
         address = found.word % self._words * self._word
         party = self._findings.access(
-            role, statement, found.warp, lanes=_lane(found.lane), space="shared", address=address
+            role, statement, found.warp, lanes=lane_of(found.lane), space="shared", address=address
         )
-        member, lanes = found.warp % self._happens_before.members, _lane(found.event & (1 << _SHIFT) - 1)
+        member, lanes = found.warp % self._happens_before.members, lane_of(found.event & (1 << SHIFT) - 1)
         line = self._updates.line(found.word)
         other = self._happens_before.party("writer", line, found.warp, member, address, lanes)
         self._findings.report(
@@ -630,7 +642,7 @@ class LaneAccesses(OrderListener):
             cause=frozenset([causes.lanes(found.warp, int(self.interval[found.warp]))]),
         )
 
-    def _line(self, found: _Conflict, accesses: ThreadAccesses) -> int:
+    def _line(self, found: Conflict, accesses: ThreadAccesses) -> int:
         """The line of the earlier access of a conflict."""
         slot, word = divmod(found.word, self._words)
         return accesses.last_line(slot, found.warp, word * self._word // GRANULE)
@@ -639,14 +651,3 @@ class LaneAccesses(OrderListener):
         """The opcode of the instruction of a line that has accessed shared memory."""
         statement = self._happens_before.statements.get(line)
         return statement.opcode if isinstance(statement, Instruction) else ""
-
-
-def _by_others(before: NDArray[np.int64], events: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Where the event before is of the same interval, but not of the same lane."""
-    difference = before ^ events
-    return (difference < 1 << _SHIFT) & (difference != 0)
-
-
-def _lane(lane: int) -> int | None:
-    """The bit of an event's lane; None where it stands for several."""
-    return None if lane == _SEVERAL else 1 << lane
