@@ -50,6 +50,9 @@ class ProgramDevice(Emulator):
         self.printed: list[str] = []
         self.notify: list[Progress] = []
         self.loaded: Loaded | None = None
+        self.keeps_released = True
+        #: Process and stream of the last launch that has run.
+        self._last: tuple[int, int] | None = None
         self._any_target = False
 
     def _beat(self, progress: Progress) -> None:
@@ -59,12 +62,16 @@ class ProgramDevice(Emulator):
     def on_progress(self, progress: Progress) -> None:
         """Called about each second of a launch."""
 
-    def run(self, function: Function, request: LaunchRequest, observers: Sequence[Observer] = ()) -> LaunchReport:
-        """Run one launch of a program. Raises RefusedError for one that no GPU would take."""
+    def run(
+        self, function: Function, request: LaunchRequest, process: int, observers: Sequence[Observer] = ()
+    ) -> LaunchReport:
+        """Run one launch of a process. Raises RefusedError for one that no GPU would take."""
         self.loaded = function.loaded
         self.observers = tuple(observers)
+        stream = process, request.stream
+        self.follows = bool(request.flags & protocol.FOLLOWS) and stream == self._last
         try:
-            return self.launch(
+            report = self.launch(
                 function.kernel,
                 request.grid,
                 request.block,
@@ -73,6 +80,8 @@ class ProgramDevice(Emulator):
                 shared_bytes=request.shared_bytes,
                 cooperative=bool(request.flags & protocol.COOPERATIVE),
             )
+            self._last = stream
+            return report
         except LaunchError as error:
             status = protocol.Status.INVALID_VALUE
             if "cooperative" in str(error):

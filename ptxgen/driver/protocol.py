@@ -76,6 +76,8 @@ VARIABLE = struct.Struct("<QQ")
 #: function, grid, block, cluster, shared bytes, flags, stream.
 LAUNCH = struct.Struct("<13I")
 COOPERATIVE, PROGRAMMATIC, WANTS_ACCESSES, MAY_WAIT = 1, 2, 4, 8
+#: A programmatic dependent launch right after another launch of its stream.
+FOLLOWS = 16
 #: What an answer to a launch has before the parts of memory that it has accessed and the text that the kernel printed:
 #: nanoseconds on the device, number of the launch, parts.
 LAUNCHED = struct.Struct("<QII")

@@ -280,7 +280,7 @@ class Server:
         self.device.outside = self._outside(request, watching, name)
         try:
             traced = (self._trace,) if self._trace is not None and self.device.checks else ()
-            report = self.device.run(function, request, [*traced, *(() if watching is None else (watching,))])
+            report = self.device.run(function, request, process, [*traced, *(() if watching is None else (watching,))])
         except RefusedError as error:
             self.results.refuse(request, name, error.message, process)
             raise RefusedError(error.status) from None

@@ -38,6 +38,7 @@ from ptxgen.device import (
 )
 from ptxgen.device.compilers import compiler_of
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.observers import checks_of, watchers
 from ptxgen.emulator.checks.registry import launches
 from ptxgen.emulator.checks.uninitialized.rerun import Rerun, judge, snapshot
@@ -211,6 +212,10 @@ class Emulator:
         self._images: OrderedDict[str, Image] = OrderedDict()
         #: What a launch asks for help when it spins (`Scheduler.outside`).
         self.outside: Callable[[bool], bool] | None = None
+        #: Whether a launch that has executed griddepcontrol.launch_dependents is kept for the one after it, and whether
+        #: the next launch is a programmatic dependent of the last one.
+        self.keeps_released = self.follows = False
+        self._released: Scheduler | None = None
         #: Launches so far, and what they have reported.
         self._launches = 0
         self._reported: dict[_Reported, Repeat] = {}
@@ -287,14 +292,17 @@ class Emulator:
             self._load(each.kernel)  # before the snapshot, since that allocates its variables
             if each.cooperative and self._workspace is None:
                 self._workspace = self.array(np.zeros(_WORKSPACE_BYTES, np.uint8))
-        if len(launches) == 1 and (divided := self._run_divided(launches[0], shapes[0], began)) is not None:
+        released, self._released = self._released, None
+        earlier = released if self.follows and len(launches) == 1 else None
+        alone = len(launches) == 1 and earlier is None
+        if alone and (divided := self._run_divided(launches[0], shapes[0], began)) is not None:
             self._count(divided)
             return [divided]
         before = None
         if self.checks and len(launches) == 1:
             before, self._snapshot = snapshot(self.memory, self._snapshot), None
         begin = [partial(self._begin, *each) for each in zip(launches, shapes, map(self._pack, launches), strict=True)]
-        grids = Grids(begin, self.schedule, self.seed)
+        grids = Grids(begin, self.schedule, self.seed, earlier)
         statuses = grids.run()
         helped = any(scheduler.had_help for scheduler in grids.begun)
         if before is not None and statuses[0] in ("ok", "findings") and not helped:
@@ -314,9 +322,15 @@ class Emulator:
         for report in reports:
             self._count(report)
         self._snapshot = before
+        last = grids.begun[-1]
+        if earlier is not None and (races := last.machine.events.find(GridRaces)) is not None:
+            races.forget_previous()
+        if self.keeps_released and last.machine.releases and statuses[-1] in ("ok", "findings"):
+            self._released = last
         if not self.observers:  # which may keep what they have seen
             for scheduler in grids.begun:
-                scheduler.close()
+                if scheduler is not self._released:
+                    scheduler.close()
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
 
     def _run_divided(self, launch: Launch, shape: LaunchShape, began: float) -> LaunchReport | None:

@@ -522,6 +522,17 @@ static struct Issue next_issue(struct Stream *stream) {
     return order_issue(stream, &implicit);
 }
 
+/* The stream of the last operation of this process if that was a launch and the program has not synchronized since. */
+static struct Stream *last_launch;
+
+/* A programmatic dependent launch may begin before the launch has ended that comes right before it in its stream. */
+static void follow_launch(struct Stream *stream, struct Operation *operation) {
+    bool launches = operation->kind == OP_LAUNCH;
+    struct Stream *before = __atomic_exchange_n(&last_launch, launches ? stream : NULL, __ATOMIC_ACQ_REL);
+    if (launches && before == stream && operation->kernel.shape.flags & PROGRAMMATIC)
+        operation->kernel.shape.flags |= FOLLOWS;
+}
+
 Result submit(struct Stream *stream, const struct Operation *operation) {
     if (capture_of(stream)) {
         capture(stream_of(stream), operation);
@@ -532,6 +543,7 @@ Result submit(struct Stream *stream, const struct Operation *operation) {
     struct Issue issue = next_issue(stream_of(stream));
     char site[1024];
     struct Operation placed = *operation;
+    follow_launch(stream_of(stream), &placed);
     if (order_matters() && (placed.kind == OP_COPY || placed.kind == OP_FILL || placed.kind == OP_FREE)) {
         call_site(site, sizeof site);
         placed.site = site;
@@ -560,6 +572,7 @@ Result after_waiting(void) {
 }
 
 Result synchronize(void) {
+    __atomic_store_n(&last_launch, NULL, __ATOMIC_RELEASE);
     Result result = connect_emulator();
     if (result)
         return result;
@@ -597,6 +610,7 @@ static Result stream_waited(struct Stream *stream) {
 }
 
 Result synchronize_stream(struct Stream *stream) {
+    __atomic_store_n(&last_launch, NULL, __ATOMIC_RELEASE);
     Result result = connect_emulator();
     if (result)
         return result;
@@ -607,6 +621,7 @@ Result synchronize_stream(struct Stream *stream) {
 }
 
 API Result cuStreamQuery(struct Stream *stream) {
+    __atomic_store_n(&last_launch, NULL, __ATOMIC_RELEASE);
     Result result = connect_emulator();
     if (result)
         return result;

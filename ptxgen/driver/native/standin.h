@@ -166,7 +166,7 @@ struct LaunchShape {
     u32 shared_bytes, flags;
     u32 stream;
 };
-enum { COOPERATIVE = 1, PROGRAMMATIC = 2, WANTS_ACCESSES = 4, MAY_WAIT = 8 };
+enum { COOPERATIVE = 1, PROGRAMMATIC = 2, WANTS_ACCESSES = 4, MAY_WAIT = 8, FOLLOWS = 16 };
 
 struct Kernel {
     struct Function *function;

@@ -22,9 +22,19 @@ from ptxgen.emulator.state.machine import GRIDS_BEFORE
 
 
 class Grids:
-    """Runs grids that are begun by `begin` one after the other, and gives the status of each."""
+    """Runs grids that are begun by `begin` one after the other, and gives the status of each.
 
-    def __init__(self, begin: Sequence[Callable[[], Scheduler]], schedule: Schedule, seed: int) -> None:
+    The first is a programmatic dependent of an `earlier` grid if there is one, which has ended.
+    """
+
+    def __init__(
+        self,
+        begin: Sequence[Callable[[], Scheduler]],
+        schedule: Schedule,
+        seed: int,
+        earlier: Scheduler | None = None,
+    ) -> None:
+        self._earlier = earlier
         self._begin, self._schedule, self._seed = list(begin), schedule, seed
         self.begun: list[Scheduler] = []
         self.statuses: list[Status | None] = [None] * len(begin)
@@ -39,6 +49,8 @@ class Grids:
         """Run all to their end; None for those that did not reach it because another one failed."""
         if len(self._begin) == 1:
             self.begun = [self._begin[0]()]
+            if self._earlier is not None:
+                self.begun[0].machine.events.grid_follows(self._earlier.machine.events)
             return [self.begun[0].run()]
         with np.errstate(all="ignore"):
             while None in self.statuses:

@@ -50,6 +50,12 @@ class GridRaces(Observer):
             self.before, earlier.after = earlier._events, self._events
             self._previous = earlier
 
+    def forget_previous(self) -> None:
+        """This grid has ended: its accesses have been compared with those of the grid before."""
+        if self._previous is not None:
+            self._previous.after = None
+        self.before = self._previous = None
+
     def grid_released(self, warps: NDArray[np.int64]) -> None:
         for actor in self._happens_before.actors(warps).tolist():
             self._released.setdefault(actor // self._happens_before.warps, self._events.next_stamp)
