@@ -1,13 +1,18 @@
 """Asynchronous copies of single words from global to shared memory. PTX ISA 9.7.9.25.3."""
 
 from dataclasses import KW_ONLY
-from typing import Literal
+from typing import Any, Literal
 
 from ptxgen.instr.memory.access import NEEDS, Prefetch
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
-from ptxgen.instr.model.operands import address, immediate, predicate, source
+from ptxgen.instr.model.operands import address, choice, immediate, predicate, source
 from ptxgen.instr.model.syntax_line import flag
 from ptxgen.syntax import Expression, Immediate
+
+
+def _sizes(form: Any) -> tuple[int, ...]:
+    """Bytes of a copy: 16 past the L1 cache."""
+    return (16,) if form.cop == "cg" else (4, 8, 16)
 
 
 class _Copy(
@@ -26,15 +31,7 @@ class _Copy(
     hint: bool = flag("L2::cache_hint", default=False)
     prefetch: Prefetch | None = None
     needs = {token: NEEDS[token] for token in ("L2::cache_hint", "L1::32B", "L2::64B", "L2::128B", "L2::256B")}
-    size: OperandLike = immediate(4, 16, multiple=4)
-
-    @rule("copy-size", reads_operands=True)
-    def _size(self) -> str | None:
-        """16 bytes past the L1 cache, else 4, 8 or 16."""
-        legal = (16,) if self.cop == "cg" else (4, 8, 16)
-        if self.size.evaluate() in legal:
-            return None
-        return f"cp.async.{self.cop} copies {' or '.join(map(str, legal))} bytes, not {self.size}"
+    size: OperandLike = choice(_sizes)
 
 
 class copy(_Copy):

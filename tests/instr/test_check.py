@@ -306,6 +306,8 @@ def test_every_code_of_the_core_has_a_row() -> None:
         ("add.u32 %r1, %none, 1;", "undeclared name: %none is not declared; declare it, for example .reg .u32 %none;"),
         ("bar.sync 16;", "constant out of range: name must be 0 to 15, not 16"),
         ("bar.sync 0, 33;", "constant out of range: threads must be 0 or more in steps of 32, not 33"),
+        ("cp.async.ca.shared.global [%r1], [%rd1], 12;", "constant out of range: size must be 4, 8 or 16, not 12"),
+        ("cp.async.cg.shared.global [%r1], [%rd1], 8;", "constant out of range: size must be 16, not 8"),
         ("ld.shared.u32 %r1, [array];", "state space mismatch: the address a must be in .shared, but array is .global"),
         (
             "ld.global.u32 %r1, [%r1];",

@@ -10,6 +10,7 @@ from ptxgen.instr.model.form import REGISTRY, Instruction
 from ptxgen.instr.model.operands import (
     AddressSpec,
     CalleeSpec,
+    ChoiceSpec,
     ImmediateSpec,
     LabelSpec,
     PartSpec,
@@ -38,7 +39,7 @@ def test_traits_are_consistent_with_the_form(form: type[Instruction]) -> None:
         if name != "returns":
             assert isinstance(spec, RegisterSpec | PredicateSpec | VectorSpec | SinkSpec | PartSpec), name
     for name, spec in operands.items():
-        if isinstance(spec, AddressSpec | ImmediateSpec | LabelSpec | CalleeSpec):
+        if isinstance(spec, AddressSpec | ChoiceSpec | ImmediateSpec | LabelSpec | CalleeSpec):
             assert name not in traits.writes
         if isinstance(spec, SourceSpec) and not isinstance(spec, PartSpec):
             assert name not in traits.writes

@@ -22,6 +22,7 @@ from ptxgen.instr.model.operands.specification import (
     EXAMPLE_PROTOTYPE,
     EXAMPLE_REGISTERS,
     EXAMPLE_RESULT,
+    ChoiceSpec,
     ImmediateSpec,
     LabelSpec,
     PredicateSpec,
@@ -49,6 +50,7 @@ __all__ = [
     "AddressSpec",
     "ArgumentsSpec",
     "CalleeSpec",
+    "ChoiceSpec",
     "CoordinatesSpec",
     "ImmediateSpec",
     "LabelSpec",
@@ -72,6 +74,7 @@ __all__ = [
     "accumulator",
     "address",
     "callee",
+    "choice",
     "coordinates",
     "immediate",
     "label",
@@ -157,6 +160,11 @@ def source(
 def immediate(low: int, high: int, *, multiple: int = 1, advice: bool = False, default: Any = ...) -> Any:
     """A constant operand."""
     return ImmediateSpec(low=low, high=high, multiple=multiple, advice=advice, optional=default is None)
+
+
+def choice(values: Callable[[Any], tuple[int, ...]]) -> Any:
+    """A constant operand that is one of a few values, which may depend on the instruction."""
+    return ChoiceSpec(values=values)
 
 
 def address(

@@ -485,6 +485,34 @@ class ImmediateSpec(Specification):
 
 
 @dataclass(kw_only=True, slots=True)
+class ChoiceSpec(Specification):
+    """A constant that is one of a few values, which may depend on the instruction."""
+
+    values: Callable[[Any], tuple[int, ...]]
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Immediate | Expression)
+
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
+        value = value_of(operand)
+        if not isinstance(value, int) or _signed(value) not in self.values(form):
+            yield Problem("immediate-range", f"{self.name} must be {self._listed(form)}, not {operand}")
+
+    def example(self, form: Subject, position: int) -> str:
+        return str(self.values(form)[0])
+
+    def describe(self) -> str:
+        return "a constant"
+
+    def explain(self, form: Subject) -> str:
+        return f"a constant, {self._listed(form)}"
+
+    def _listed(self, form: Subject) -> str:
+        *first, last = map(str, self.values(form))
+        return f"{', '.join(first)} or {last}" if first else last
+
+
+@dataclass(kw_only=True, slots=True)
 class PredicateSpec(Specification):
     """A predicate register; `negatable` allows `!p`, `sink` `_`, `immediate` integers, `special` special registers."""
 
