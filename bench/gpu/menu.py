@@ -79,7 +79,7 @@ _WIDE_RINGS = (
     (192, 240, {"chunk": 16, "chunk_buffers": 1}),
 )
 _WIDE_SPLIT = ((64, 272), (64, 320), (64, 384), (128, 272), (128, 288), (128, 320), (128, 384), (192, 256))
-#: Tiles of which several clusters have a share of K each.
+#: Tiles whose K blocks several clusters may share.
 _OF_CLUSTERS = (
     *((64, n_tile) for n_tile in (64, 96, *range(128, 257, 16))),
     *((128, n_tile) for n_tile in (64, 80, *range(96, 257, 16), 104, 120, 152, 168, 184, 200)),

@@ -212,7 +212,7 @@ def _is_pair(text: str) -> bool:
 
 
 def _letter(text: str) -> str:
-    """The operand that a question names: `of A`, `A[9, 12]`, `the B fragment`; the accumulator unless it is told."""
+    """The operand that a question names: `of A`, `A[9, 12]`, `the B fragment`; the accumulator by default."""
     found = re.search(
         r"\b([abcd])\s?[\[(]|\b(?:of|operand|matrix)\s([abcd])\b|\b([abcd])[ -](?:fragment|operand)", text
     )

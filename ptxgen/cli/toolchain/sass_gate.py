@@ -19,7 +19,7 @@ from ptxgen.files import read_file, similar_file
 if TYPE_CHECKING:
     from ptxgen.reports import Result
 
-#: Files of which PTX must be made first.
+#: Files that must be compiled to PTX first.
 _COMPILED = (".cu", ".py")
 #: What must not grow where no threshold is given.
 THRESHOLDS = "registers,spills,loop-stalls+5%"

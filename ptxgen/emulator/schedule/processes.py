@@ -1,4 +1,4 @@
-"""A launch divided among processes, each of which runs some of its clusters, if those are independent.
+"""A launch whose independent clusters are divided among processes.
 
 A process that is forked runs its clusters on a copy of memory, with all checks, and notes which bytes of global memory
 they read and write. If every process ends without a finding, and no byte that one writes is read or written by another,

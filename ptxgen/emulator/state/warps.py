@@ -119,7 +119,7 @@ class Warps:
         return pc, held, current, ready, uniform
 
     def _lowest(self, library: Library) -> Group:
-        """The ready warps with the lowest pc, of which there is one at least."""
+        """The ready warps with the lowest pc: one at least."""
         warps = np.empty(len(self.ready), np.int64)
         count = library.lowest(*self._pointers[2:], len(warps), pointer_to(warps))
         warps = warps[: abs(count)]

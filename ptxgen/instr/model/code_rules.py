@@ -47,7 +47,7 @@ RULES = {
     "parameter-attribute": ".ptr is for parameters of entries.",
     "parameter-name": "Parameters have names of their own; only a call prototype may write _.",
     "parameter-size": "The parameters of a function fit the number of bytes that its target and PTX version allow.",
-    "pragma": "A .pragma is one that ptxas knows.",
+    "pragma": "A .pragma is one that ptxas has.",
     "preprocessor": "ptxas has no C preprocessor.",
     "ptx-version": "An instruction, a modifier, a target or a directive requires a PTX version, which .version must have.",
     "redeclared": "A name is declared once in a block.",

@@ -25,7 +25,7 @@ from ptxgen.syntax import Instruction, Statement
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Exchanges and loads of a warp that are kept: of a load that is older than these, no exchange is known to follow.
+#: Exchanges and loads of a warp that are kept: a load older than these counts as followed by no exchange.
 _MOST = 64
 
 
