@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ptxgen import options
-from ptxgen.descriptors.instruction import SCALED_KINDS
+from ptxgen.descriptors.mma_kinds import SCALED_KINDS
 from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, QUANTIZED_OUTPUTS, TYPES
 from ptxgen.options import PlanError, option

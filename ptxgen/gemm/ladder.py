@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from ptxgen.builder import KERNELS_FOLDER
-from ptxgen.descriptors.instruction import SCALED_KINDS
+from ptxgen.descriptors.mma_kinds import SCALED_KINDS
 from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import Design, GemmPlan

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptxgen.descriptors.instruction import SCALED_KINDS
+from ptxgen.descriptors.mma_kinds import SCALED_KINDS
 from ptxgen.dtypes import DTYPES, scalar_type
 from ptxgen.gemm.errors import PlanError
 from ptxgen.layouts.scale_factors import (

@@ -21,7 +21,8 @@ from ptxgen.descriptors import (
     ZeroColumnMask,
     facts,
 )
-from ptxgen.descriptors.instruction import KINDS, SCALED_KINDS, meanings, read_instruction
+from ptxgen.descriptors.instruction import meanings, read_instruction
+from ptxgen.descriptors.mma_kinds import KINDS, SCALED_KINDS
 from ptxgen.descriptors.reading import diff_dict, diff_text, differences
 from tests.support.paths import DOCS
 

@@ -24,7 +24,7 @@ _SHORT = {
 def _classes(format: str, kind: str) -> list[type[BitStruct]]:
     """The descriptors of a format: two of idesc, unless the kind says which. Raises InputError."""
     from ptxgen import descriptors
-    from ptxgen.descriptors.instruction import KINDS, SCALED_KINDS
+    from ptxgen.descriptors.mma_kinds import KINDS, SCALED_KINDS
 
     if format == "idesc":
         found = {"": [descriptors.InstructionDescriptor, descriptors.BlockScaledInstructionDescriptor]}
@@ -154,7 +154,7 @@ def encoded(format: str, words: Sequence[str], options: Mapping[str, Any]) -> tu
 def _kinds(given: Mapping[str, Any]) -> list[str]:
     """The kinds that a descriptor with these fields may be of."""
     from ptxgen import descriptors
-    from ptxgen.descriptors.instruction import KINDS, SCALED_KINDS
+    from ptxgen.descriptors.mma_kinds import KINDS, SCALED_KINDS
 
     plain, scaled = descriptors.InstructionDescriptor, descriptors.BlockScaledInstructionDescriptor
     only = scaled.bit_fields.keys() | scaled.contexts.keys()
@@ -162,7 +162,7 @@ def _kinds(given: Mapping[str, Any]) -> list[str]:
 
 
 def _made(format: str, cls: type[BitStruct], given: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-    from ptxgen.descriptors.instruction import SCALED_KINDS
+    from ptxgen.descriptors.mma_kinds import SCALED_KINDS
 
     names = [*cls.bit_fields, *cls.contexts]
     for name in given:
