@@ -103,6 +103,7 @@ def run(command: Sequence[str], options: Options) -> Results:
     with (
         _Signals() as signals,
         _temporary_folder(base) as temporary,
+        _guarded(temporary),
         socket.socket(socket.AF_UNIX) as listening,
     ):
         path = Path(temporary, "socket")
@@ -142,6 +143,37 @@ def _temporary_folder(base: str | None) -> Iterator[str]:
                     shutil.rmtree(left)
     with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=base) as temporary, _locked(temporary):
         yield temporary
+
+
+#: What a shell does that reads a line once the run has ended, and nothing if this process is killed: it ends all
+#: processes with the socket in their environment, and removes the folder.
+_GUARD = """
+read -r ended && exit
+found=
+for turn in 1 2 3; do
+    for each in /proc/[0-9]*; do
+        grep -qzxF "PTXGEN_EXEC_SOCKET=$1/socket" "$each/environ" 2>/dev/null && kill -9 "${each#/proc/}" && found=1
+    done
+done
+rm -rf "$1"
+test -z "$found" || echo "ptxgen exec: the emulator was killed; the program has been ended" >&2
+"""
+
+
+@contextlib.contextmanager
+def _guarded(temporary: str) -> Iterator[None]:
+    """Where this process is killed, its program ends and the folder is removed all the same."""
+    command = ["/bin/sh", "-c", _GUARD, "sh", temporary]
+    try:  # in a session of its own, so that Ctrl-C does not end it
+        guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+    except OSError:  # a system without a shell
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            guard.communicate(b"ended\n")
 
 
 @contextlib.contextmanager
@@ -224,7 +256,9 @@ def _wait(child: subprocess.Popen[bytes], server: Server, options: Options, bega
         results.say(f"ended by {signal.Signals(ended.number).name}{during}")
         return 128 + ended.number
     if code < 0:
-        results.say(f"the program was ended by {signal.Signals(-code).name}")
+        results.unfinished = server.running
+        during = f" while {results.unfinished} ran" if results.unfinished else ""
+        results.say(f"the program was ended by {signal.Signals(-code).name}{during}")
         return 128 - code
     return code or (FOUND if results.failed else 0)
 
