@@ -1,6 +1,7 @@
 """A seeded sample of what `tools.certify` compares: the model and ptxas, both ways. The whole runs by hand."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,12 @@ def test_reasons_add_up() -> None:
 
     rows = __main__.exceptions([result(0, ""), result(3, "shl %x_b32_7;")]).splitlines()[-1:]
     assert rows == ["| a whim | 3 | 4 | `shl %x_b32_7;` | a \\| b |"]
+
+
+def test_the_page_of_exceptions_says_when_it_was_counted() -> None:
+    counted = r"^Counted on \d{4}-\d\d-\d\d at commit [0-9a-f]{8,} with ptxas 13\.5\."
+    assert re.search(counted, EXCEPTIONS.read_text(), re.MULTILINE)
+    assert re.search(counted, __main__.heading("13.5.37"), re.MULTILINE)
 
 
 def test_a_digest_tells_declarations_apart() -> None:

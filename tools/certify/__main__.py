@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -27,6 +28,9 @@ PAGE = """\
 Written by `make certify`. Each row is an entry of `tools/certify/irreconcilable.py`: a kind of nonsense that ptxas
 lets pass, or something legal on which ptxas crashes or loses its way. "lines" counts the compared lines on which the
 two differ for this reason, "agreed" those that its pattern fits too and that both refuse.
+
+Counted on {date} at commit {commit} with ptxas {version}. Declarations that changed later were compared again one at a
+time ([coverage.md](coverage.md) has their lines), which leaves the counts of this page as they are.
 """
 
 
@@ -72,7 +76,7 @@ def main() -> int:
             parser.error("--record needs all forms on all targets")
         record(results, version)
         if not arguments.families:  # the page is of all
-            EXCEPTIONS.write_text(with_new_reasons(exceptions(results)))
+            EXCEPTIONS.write_text(with_new_reasons(heading(version) + exceptions(results)))
     return 1 if differing else 0
 
 
@@ -90,8 +94,15 @@ def print_table(results: list[Result]) -> None:
         print(f"{family:<14}{counts[0]:>11,}{counts[1]:>12,}{counts[2]:>12,}{counts[3]:>9,}{wrong:>11,}")
 
 
+def heading(version: str) -> str:
+    """What the page says first, with the day and the commit of its counts."""
+    made = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return PAGE.format(date=today, commit=made.stdout.strip(), version=version)
+
+
 def exceptions(results: list[Result]) -> str:
-    """The page that lists where the two differ on purpose."""
+    """The tables of where the two differ on purpose."""
     together: dict[str, Reason] = {}
     for result in results:
         for why, found in result.reasons.items():
@@ -101,9 +112,9 @@ def exceptions(results: list[Result]) -> str:
             known["example"] = known["example"] or found["example"]
             known["objection"] = known["objection"] or found["objection"]
     ours = {each.reason for each in STRICTER}
-    text = PAGE
-    for heading, mine in (("ptxgen refuses, ptxas takes", True), ("ptxas refuses, ptxgen takes", False)):
-        text += f"\n## {heading}\n\n| what | lines | agreed | for example | objection |\n|---|---:|---:|---|---|\n"
+    text = ""
+    for title, mine in (("ptxgen refuses, ptxas takes", True), ("ptxas refuses, ptxgen takes", False)):
+        text += f"\n## {title}\n\n| what | lines | agreed | for example | objection |\n|---|---:|---:|---|---|\n"
         for why, found in sorted(together.items()):
             if found["excused"] and (why in ours) == mine:
                 objection = found["objection"].replace("|", "\\|")
