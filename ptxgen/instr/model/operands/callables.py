@@ -147,7 +147,8 @@ def call_problems(callee: str, signatures: Sequence[Signature], form: Subject, r
                 problem = _argument_problem(callee, formal, operand, resolve, is_return=name == "returns")
                 if problem is not None:
                     yield problem
-                    return
+                    if problem.severity == "error":
+                        return
 
 
 def _elements(operand: Operand | None) -> tuple[Operand, ...]:
@@ -193,17 +194,22 @@ def _constant_problem(what: str, formal: Symbol, operand: Immediate | Expression
         is_float = isinstance(operand.evaluate(), float)
     except ValueError:
         return Problem("operand-kind", f"{what} must be a constant without names")
-    if is_return or formal.size is not None or kind == "predicate":
+    dropped = is_return and is_float  # ptxas takes it where it takes the constant as an argument (measured, 13.5.37)
+    if (is_return and not dropped) or formal.size is not None or kind == "predicate":
         return Problem("operand-kind", f"{what} must be {_described(formal)}, not a constant")
     if formal.vector or kind == "packed":
         # The bits of a constant: 64, or the 32 of 0f3F800000.
         bits = 32 if str(operand)[:2] in ("0f", "0F") else 64
         if formal.type is None or formal.type.bits * (formal.vector or 1) != bits:
             return Problem("operand-type", f"{what} must be {_described(formal)}, not a constant of {bits} bits")
-        return None
+        return _dropped_result(what) if dropped else None
     if kind != "bits" and is_float != (kind == "float"):
         return Problem("operand-type", f"{what} must be {_described(formal)}, not a constant of another kind")
-    return None
+    return _dropped_result(what) if dropped else None
+
+
+def _dropped_result(what: str) -> Problem:
+    return Problem("operand-kind", f"{what} is a constant, so the result is dropped; write _ for it", "warning")
 
 
 def _fits(formal: Symbol, symbol: Symbol, *, is_return: bool) -> bool:
@@ -239,7 +245,9 @@ def _fits_vector(formal: Symbol, symbol: Symbol, *, is_return: bool) -> bool:
         return True
     if symbol.type.bits == 128:
         return formal.type.bits == 64
-    return symbol.vector is not None and symbol.type.bits <= formal.type.bits
+    if symbol.vector is None:  # measured: two values of 8 bits, of an integer, and not of .b16
+        return formal.type.bits == 8 and symbol.type.name in ("u16", "s16")
+    return symbol.type.bits <= formal.type.bits
 
 
 def _described(symbol: Symbol) -> str:
