@@ -113,7 +113,7 @@ class createpolicy_fractional(
 
     syntax = "createpolicy.fractional.first{.second}.b64 policy{, fraction}"
     policy: OperandLike = register("u64")
-    fraction: OperandLike = source("f32", default=None)
+    fraction: OperandLike = source("f32", float_sums=False, default=None)
     _: KW_ONLY
     first: _First = modifier("L2::")
     second: _Second | None = modifier("L2::", default=None)

@@ -44,7 +44,7 @@ class testp(Instruction, section="9.7.3.1", ptx="2.0", targets=ALL):
 
     syntax = "testp.property.type p, a"
     p: OperandLike = predicate()
-    a: OperandLike = source("type")
+    a: OperandLike = source("type", float_sums=False)
     _: KW_ONLY
     property: Literal["finite", "infinite", "number", "notanumber", "normal", "subnormal"]
     type: _Float
@@ -55,8 +55,8 @@ class copysign(Instruction, section="9.7.3.2", ptx="2.0", targets=ALL):
 
     syntax = "copysign.type d, a, b"
     d: OperandLike = register("type")
-    a: OperandLike = source("type")
-    b: OperandLike = source("type")
+    a: OperandLike = source("type", float_sums=False)
+    b: OperandLike = source("type", float_sums=False)
     _: KW_ONLY
     type: _Float
 
@@ -183,6 +183,8 @@ class div_full(_FastDivision, opcode="div.full"):
     """d = a / b, within 2 ulp in the full range."""
 
     syntax = "div.full{.ftz}.f32 d, a, b"
+    a: OperandLike = source("f32", float_sums=False)
+    b: OperandLike = source("f32", float_sums=False)
 
 
 class _Unary(Instruction, ptx="1.0", targets=ALL):
@@ -374,6 +376,7 @@ class rsqrt_f64(_Double, opcode="rsqrt", section="9.7.3.16", ptx="1.4"):
     """d = 1 / the square root of a: a slow software routine."""
 
     syntax = "rsqrt.approx.f64 d, a"
+    a: OperandLike = source("f64", float_sums=False)
 
 
 class rsqrt_ftz_f64(_Double, opcode="rsqrt", section="9.7.3.17", ptx="4.0"):

@@ -101,7 +101,7 @@ class tex(_Filtered, leading=1):
     sampler: OperandLike = sampler(default=None)
     p: OperandLike = predicate(default=None)
     offset: OperandLike = coordinates("s32", _dimensions, scalar=False, default=None)
-    depth: OperandLike = source("f32", default=None)
+    depth: OperandLike = source("f32", float_sums=False, default=None)
     _: KW_ONLY
     base: bool = False
 
@@ -110,11 +110,11 @@ class tex_level(_Filtered, opcode="tex.level", ptx="3.1"):
     """As tex, from mipmap level `lod`, a number of the type of the coordinates."""
 
     syntax = "tex.level{.uni}.geom.vec.type.ctype d{|p}, [texture, {sampler,} coords], lod{, offset}{, depth}"
-    lod: OperandLike = source("ctype")
+    lod: OperandLike = source("ctype", float_sums=False)
     sampler: OperandLike = sampler(default=None)
     p: OperandLike = predicate(default=None)
     offset: OperandLike = coordinates("s32", _dimensions, scalar=False, default=None)
-    depth: OperandLike = source("f32", default=None)
+    depth: OperandLike = source("f32", float_sums=False, default=None)
     _: KW_ONLY
     geom: _Mipmapped
 
@@ -141,7 +141,7 @@ class tld4(_Fetch, section="9.7.10.4", ptx="2.2"):
     sampler: OperandLike = sampler(default=None)
     p: OperandLike = predicate(default=None)
     offset: OperandLike = coordinates("s32", _dimensions, scalar=False, default=None)
-    depth: OperandLike = source("f32", default=None)
+    depth: OperandLike = source("f32", float_sums=False, default=None)
     _: KW_ONLY
     comp: Literal["r", "g", "b", "a"]
     geom: Literal["2d", "a2d", "cube", "acube"]

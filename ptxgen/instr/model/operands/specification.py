@@ -303,7 +303,8 @@ class SourceSpec(Specification):
     upper limit. `constant_since` is the PTX version with which ptxas began to take a constant; earlier releases refuse
     it. `packed` allows a vector register of a .b type's width, if the operand of this name is none. Without `sums` no
     sum of a symbol and a constant may stand where a constant may. Of a `word` ptxas keeps the low 32 bits. `plain` (or
-    of an instruction) allows no sum of a register and a constant and no element of a vector.
+    of an instruction) allows no sum of a register and a constant and no element of a vector. Without `float_sums` no
+    sum of a register of floats and a constant may stand here.
     """
 
     type: TypeRef
@@ -315,6 +316,7 @@ class SourceSpec(Specification):
     high: int | Callable[[Any], int] | None = None
     multiple: int = 1
     sums: bool = True
+    float_sums: bool = True
     advice: bool = False
     constant_since: str | None = None
     packed: str | None = None
@@ -404,6 +406,11 @@ class SourceSpec(Specification):
             return
         if is_sum and wanted.bits == 128 and symbol is not None and symbol.kind == "register":
             yield Problem("operand-type", f"{self.name} must be a register of 128 bits; ptxas crashes on a sum")
+            return
+        is_float = symbol is not None and symbol.type is not None and symbol.type.kind == "float"
+        if is_sum and is_float and not self.float_sums:
+            message = f"{self.name} must be a register, not the sum of {operand} and a constant: ptxas crashes on it"
+            yield Problem("operand-kind", f"{message}; add in an instruction of its own")
             return
         kinds: tuple[SymbolKind, ...] = ("register", "special") if _given(self.special, form) else ("register",)
         wide = _given(self.wide, form)
