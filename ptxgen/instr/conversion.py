@@ -192,7 +192,7 @@ class cvt_half2_rs(Instruction, opcode="cvt", section="9.7.9.21", ptx="8.7", tar
     d: OperandLike = register("dtype", wide=_is_f16)
     a: OperandLike = source("f32", wide=_is_f16)
     b: OperandLike = source("f32", wide=_is_f16)
-    rbits: OperandLike = register("b32", untyped=True)
+    rbits: OperandLike = register("b32", untyped=True, sums=True)
     _: KW_ONLY
     relu: bool = False
     satfinite: bool = False
@@ -289,7 +289,7 @@ class cvt_narrow4_rs(Instruction, opcode="cvt", section="9.7.9.21", ptx="8.7", t
     syntax = "cvt.rs{.relu}.satfinite.dtype.f32 d, abef, rbits"
     d: OperandLike = register("dtype")
     abef: OperandLike = vector("f32", 4, mixed=True)
-    rbits: OperandLike = register("b32", untyped=True)
+    rbits: OperandLike = register("b32", untyped=True, sums=True)
     _: KW_ONLY
     relu: bool = False
     dtype: Literal["e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4"]

@@ -103,11 +103,20 @@ def register(
     packed: bool = False,
     untyped: bool = False,
     plain: bool | Callable[[Any], bool] = False,
+    sums: bool = False,
     default: Any = ...,
 ) -> Any:
     """A register operand. `wide` allows a register wider than the type, as ld, st and cvt do."""
-    optional = default is None
-    return RegisterSpec(type=type, sink=sink, wide=wide, packed=packed, untyped=untyped, plain=plain, optional=optional)
+    return RegisterSpec(
+        type=type,
+        sink=sink,
+        wide=wide,
+        packed=packed,
+        untyped=untyped,
+        plain=plain,
+        sums=sums,
+        optional=default is None,
+    )
 
 
 def source(

@@ -192,7 +192,7 @@ class RegisterSpec(Specification):
     """A register of a type, to write or to read.
 
     `sink` allows `_`, `packed` a vector register of a .b type's width, `untyped` asks for a .b register, `plain` (or
-    of an instruction) for no element of a vector.
+    of an instruction) for no element of a vector. With `sums` a sum of a register and a constant may stand here.
     """
 
     type: TypeRef
@@ -201,8 +201,11 @@ class RegisterSpec(Specification):
     packed: bool = False
     untyped: bool = False
     plain: bool | Callable[[Any], bool] = False
+    sums: bool = False
 
     def fits(self, operand: Operand) -> bool:
+        if self.sums and isinstance(operand, Expression):
+            operand = operand.operands[0]
         return isinstance(operand, Name)
 
     def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
@@ -214,6 +217,8 @@ class RegisterSpec(Specification):
         if problem is not None:
             yield problem
             return
+        if isinstance(operand, Expression):
+            operand = operand.operands[0]
         wide = _given(self.wide, form)
         wanted = type_of(self.type, form)
         if self.untyped:
