@@ -113,7 +113,7 @@ class mma_sp(_Unscaled, section="9.7.16.10.9.2"):
         " [d], a, b, [metadata], idesc{, disable_output_lane}, enable_input_d{, scale_input_d}"
     )
     metadata: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
-    idesc: OperandLike = source("u32", sums=False, plain=True)
+    idesc: OperandLike = source("u32", sums=False, plain="or element")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
     disable_output_lane: OperandLike = vector("b32", _lanes, mixed=True, default=None)
     scale_input_d: OperandLike = immediate(0, 15, default=None)
@@ -137,7 +137,7 @@ class _LookedUp(Product, ptx=RUBIN.ptx, targets=RUBIN.targets):
     """The lookup table of B and its modifiers (PTX ISA 9.4, 9.7.18.10)."""
 
     lut: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
-    idesc: OperandLike = source("u32", sums=False, plain=True)
+    idesc: OperandLike = source("u32", sums=False, plain="or element")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
     disable_output_lane: OperandLike = vector("b32", _lanes, mixed=True, default=None)
     _: KW_ONLY

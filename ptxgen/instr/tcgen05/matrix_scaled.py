@@ -77,7 +77,7 @@ class mma_sp_scaled(_Scaled, section="9.7.16.10.9.2"):
         " [d], a, b, [metadata], idesc, [scale_a], [scale_b], enable_input_d"
     )
     metadata: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
-    idesc: OperandLike = source("u32", sums=False, plain=True)
+    idesc: OperandLike = source("u32", sums=False, plain="or element")
     scale_a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     scale_b: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
@@ -102,7 +102,7 @@ class mma_scaled_lut(Product, ptx=RUBIN.ptx, targets=RUBIN.targets):
         " [d], a, b, [lut], idesc, [scale_a], [scale_b], enable_input_d"
     )
     lut: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
-    idesc: OperandLike = source("u32", sums=False, plain=True)
+    idesc: OperandLike = source("u32", sums=False, plain="or element")
     scale_a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     scale_b: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)

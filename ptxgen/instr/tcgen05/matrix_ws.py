@@ -67,7 +67,7 @@ class mma_ws_sp(_Stationary, section="9.7.16.10.9.4"):
         " [d], a, b, [metadata], idesc, enable_input_d{, zero_column_mask}"
     )
     metadata: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
-    idesc: OperandLike = source("u32", sums=False, plain=True)
+    idesc: OperandLike = source("u32", sums=False, plain="or element")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
     zero_column_mask: OperandLike = source("u64", sums=False, default=None)
 

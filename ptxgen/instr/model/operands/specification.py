@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from ptxgen.instr.model.symbols import Access, Problem, Resolver, Subject, Symbol, SymbolKind
 from ptxgen.instr.model.targets import parse_version
@@ -177,9 +177,15 @@ def _register_problems(
             yield problem
 
 
-def _plain_problem(name: str, operand: Operand) -> Problem | None:
+#: Whether an operand must be a whole register, as it is or of an instruction; "or element": no sum may stand there.
+Plain = bool | Literal["or element"] | Callable[[Any], bool]
+
+
+def _plain_problem(name: str, operand: Operand, plain: Plain, form: Subject) -> Problem | None:
     """Why ptxas, which makes a function of the instruction, passes no such value to it (measured, ptxas 13.5)."""
-    element = isinstance(operand, Name) and operand.component is not None
+    if not (plain(form) if callable(plain) else plain):
+        return None
+    element = isinstance(operand, Name) and operand.component is not None and plain != "or element"
     is_sum = isinstance(operand, Expression) and isinstance(operand.operands[0], Name)
     if not element and not is_sum:
         return None
@@ -191,8 +197,8 @@ def _plain_problem(name: str, operand: Operand) -> Problem | None:
 class RegisterSpec(Specification):
     """A register of a type, to write or to read.
 
-    `sink` allows `_`, `packed` a vector register of a .b type's width, `untyped` asks for a .b register, `plain` (or
-    of an instruction) for no element of a vector. With `sums` a sum of a register and a constant may stand here.
+    `sink` allows `_`, `packed` a vector register of a .b type's width, `untyped` asks for a .b register, `plain` for
+    no element of a vector. With `sums` a sum of a register and a constant may stand here.
     """
 
     type: TypeRef
@@ -200,7 +206,7 @@ class RegisterSpec(Specification):
     wide: bool | Callable[[Any], bool] = False
     packed: bool = False
     untyped: bool = False
-    plain: bool | Callable[[Any], bool] = False
+    plain: Plain = False
     sums: bool = False
 
     def fits(self, operand: Operand) -> bool:
@@ -213,7 +219,7 @@ class RegisterSpec(Specification):
             if not self.sink:
                 yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
             return
-        problem = _plain_problem(self.name, operand) if _given(self.plain, form) else None
+        problem = _plain_problem(self.name, operand, self.plain, form)
         if problem is not None:
             yield problem
             return
@@ -307,8 +313,8 @@ class SourceSpec(Specification):
     in the state space of this name, or that the modifier of this name carries. `advice`: ptxas does not check the
     upper limit. `constant_since` is the PTX version with which ptxas began to take a constant; earlier releases refuse
     it. `packed` allows a vector register of a .b type's width, if the operand of this name is none. Without `sums` no
-    sum of a symbol and a constant may stand where a constant may. Of a `word` ptxas keeps the low 32 bits. `plain` (or
-    of an instruction) allows no sum of a register and a constant and no element of a vector. Without `float_sums` no
+    sum of a symbol and a constant may stand where a constant may. Of a `word` ptxas keeps the low 32 bits. `plain`
+    allows no sum of a register and a constant and no element of a vector. Without `float_sums` no
     sum of a register of floats and a constant may stand here.
     """
 
@@ -326,7 +332,7 @@ class SourceSpec(Specification):
     constant_since: str | None = None
     packed: str | None = None
     word: bool = False
-    plain: bool | Callable[[Any], bool] = False
+    plain: Plain = False
 
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Name):
@@ -337,7 +343,7 @@ class SourceSpec(Specification):
 
     def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         wanted = type_of(self.type, form)
-        problem = _plain_problem(self.name, operand) if _given(self.plain, form) else None
+        problem = _plain_problem(self.name, operand, self.plain, form)
         if problem is not None:
             yield problem
             return
