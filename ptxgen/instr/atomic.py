@@ -82,10 +82,14 @@ def _hint(form: Any) -> str | None:
     return None
 
 
+def _b128(form: Any) -> bool:
+    return form.type == "b128"
+
+
 class _Atom(Instruction, section="9.7.13.5", ptx="1.1", targets=ALL):
     d: OperandLike = register("type", sink=True)
     a: OperandLike = address("space", variables=_SPACES, memory="read-write")
-    b: OperandLike = source("type")
+    b: OperandLike = source("type", plain=_b128)
     _: KW_ONLY
     sem: Literal["relaxed", "acquire", "release", "acq_rel"] | None = None
     scope: _Scope | None = None
@@ -113,7 +117,7 @@ class atom_cas(_Atom):
     """d = the value at a, which becomes c if it is b."""
 
     syntax = "atom{.sem}{.scope}{.space}.cas.type d, [a], b, c"
-    c: OperandLike = source("type")
+    c: OperandLike = source("type", plain=_b128)
     _: KW_ONLY
     type: Literal["b16", "b32", "b64", "b128"]
     needs = {**_NEEDS, "b16": Availability("6.3", "sm_70+")}

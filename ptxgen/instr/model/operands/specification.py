@@ -182,14 +182,14 @@ Plain = bool | Literal["or element"] | Callable[[Any], bool]
 
 
 def _plain_problem(name: str, operand: Operand, plain: Plain, form: Subject) -> Problem | None:
-    """Why ptxas, which makes a function of the instruction, passes no such value to it (measured, ptxas 13.5)."""
+    """Why ptxas, which makes a function of the instruction or crashes, takes no such value (measured, ptxas 13.5)."""
     if not (plain(form) if callable(plain) else plain):
         return None
     element = isinstance(operand, Name) and operand.component is not None and plain != "or element"
     is_sum = isinstance(operand, Expression) and isinstance(operand.operands[0], Name)
     if not element and not is_sum:
         return None
-    message = f"{name} must be a whole register, not {operand}: ptxas makes a function of the instruction"
+    message = f"{name} must be a whole register, not {operand}: ptxas takes no sum or element here"
     return Problem("operand-kind", f"{message}; move the value to a register first")
 
 
@@ -414,9 +414,6 @@ class SourceSpec(Specification):
             problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
             if problem is not None:
                 yield problem
-            return
-        if is_sum and wanted.bits == 128 and symbol is not None and symbol.kind == "register":
-            yield Problem("operand-type", f"{self.name} must be a register of 128 bits; ptxas crashes on a sum")
             return
         is_float = symbol is not None and symbol.type is not None and symbol.type.kind == "float"
         if is_sum and is_float and not self.float_sums:
