@@ -159,8 +159,9 @@ def test_signals_end_all_and_leave_no_files(
     environment = {**os.environ, "TMPDIR": str(tmp_path / "t")}
     (tmp_path / "t").mkdir()
     # A program that SIGTERM does not end, so that what ends it takes its time; a shell ignores SIGINT for what it runs
-    # in the background.
-    code = "import signal, sys; signal.signal(2, signal.default_int_handler); from ptxgen.cli.main import main; main()"
+    # in the background, and nohup SIGHUP.
+    handlers = "signal.signal(2, signal.default_int_handler); signal.signal(1, signal.SIG_DFL)"
+    code = f"import signal, sys; {handlers}; from ptxgen.cli.main import main; main()"
     sleeping = f"trap '' TERM; exec {program} sleep"
     command = [sys.executable, "-c", code, "exec", "--json", str(report), "--", "sh", "-c", sleeping]
     running = subprocess.Popen(
