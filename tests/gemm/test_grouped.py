@@ -165,7 +165,8 @@ def test_machine_code_needs_no_local_memory(name: str, grouped: str) -> None:
         (
             {"grouped": "masked", "batched": True, "dtype": "e4m3", "scales": "2d1d", "c_major": "m"},
             {},
-            "grouped=masked takes batched=true, split_k=1, consumers=cooperative, lag=0, scales=1d2d and whole tiles; "
+            "grouped=masked takes batched=true, split_k=1, k_clusters=1, consumers=cooperative, "
+            "lag=0, scales=1d2d and whole tiles; "
             "this kernel has scales=2d1d",
         ),
         ({"grouped": "masked", "batched": True, "consumers": "pingpong", "m_tile": 64}, {}, "consumers=pingpong"),
