@@ -99,7 +99,7 @@ def run(command: Sequence[str], options: Options) -> Results:
     folders = [cache / name for each in STACKS for name in each.ptx_folders]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    base = None if _fits(tempfile.gettempdir()) else "/tmp"
+    base = None if _fits(tempfile.gettempdir()) and _has_room(tempfile.gettempdir()) else "/tmp"
     with (
         _Signals() as signals,
         _temporary_folder(base) as temporary,
@@ -192,6 +192,11 @@ def _locked(folder: str | Path) -> Iterator[None]:
 def _fits(path: str) -> bool:
     """Whether LD_PRELOAD can hold a path: it separates paths by spaces and colons, and expands `$`."""
     return re.search(r"[\s:;$]", path) is None
+
+
+def _has_room(folder: str) -> bool:
+    """Whether a socket in a temporary folder in this one has an address: 107 bytes (unix(7)), 28 of them ours."""
+    return len(os.fsencode(folder)) <= 107 - len(f"/{_TEMPORARY}12345678/socket")
 
 
 #: Variables that hold flags, of which the last counts: the user's, then ours.

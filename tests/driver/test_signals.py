@@ -67,13 +67,16 @@ class Running:
 
 
 @pytest.fixture
-def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
+def running(
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
     """The program while a kernel runs that does not end, or while it sleeps after an empty one."""
     require_compiler()
     kernel: str = getattr(request, "param", "endless")
-    script, temporary, report = tmp_path / "program.py", tmp_path / "temporary", tmp_path / "report.json"
+    script, report = tmp_path / "program.py", tmp_path / "report.json"
     script.write_text(PROGRAM)
-    temporary.mkdir()
+    # A folder with a long name is not used: a socket in it would have no address.
+    temporary = tmp_path_factory.mktemp("t")
     code = "import signal; signal.signal(2, signal.default_int_handler); from ptxgen.cli.main import main; main()"
     made = subprocess.Popen(
         [sys.executable, "-c", code, "exec", "--json", str(report), "--", sys.executable, str(script), kernel],
@@ -113,3 +116,19 @@ def test_a_run_that_is_killed(running: Running) -> None:
     os.kill(running.exec.pid, signal.SIGKILL)
     said = running.ends(-signal.SIGKILL)
     assert said.splitlines()[-1] == "ptxgen exec: the emulator was killed; the program has been ended"
+
+
+@pytest.mark.parametrize("length", [60, 79, 80, 107, 150, 240])
+def test_temporary_folders_with_long_names(tmp_path_factory: pytest.TempPathFactory, length: int) -> None:
+    """A socket has an address of 107 bytes at most; the folder of the run is elsewhere where that is too few."""
+    require_compiler()
+    folder = str(tmp_path_factory.mktemp("t"))
+    folder += "/" + "ü" * ((length - len(folder) - 1) // 2)
+    folder += "x" * (length - len(os.fsencode(folder)))
+    os.mkdir(folder)
+    done = subprocess.run(
+        [sys.executable, "-m", "ptxgen", "exec", "--", sys.executable, "-c", "print('ran')"],
+        env={**os.environ, "TMPDIR": folder}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+    assert os.listdir(folder) == []
