@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from math import exp, log
+from math import exp, log, prod
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,16 @@ import numpy as np
 
 from bench.gpu import menu
 from bench.gpu.arms import Spec
+from bench.gpu.attention import AttentionRow, AttentionSpec
 from bench.gpu.microbench import ptx
+from ptxgen.attention.plan import AttentionPlan
+from ptxgen.attention.problem import AttentionProblem
 from ptxgen.device import Device, Kernel
 from ptxgen.gemm import GemmPlan, PlanError, find
 from ptxgen.gemm.ladder import kernels
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.types import TYPES
+from ptxgen.gpu.device import GpuView
 
 #: Launches of each kernel.
 TIMES = 3
@@ -46,6 +50,33 @@ class Drawn:
     m: int
     n: int
     k: int
+
+    @property
+    def text(self) -> str:
+        return Spec.named(self.spec).plan().text
+
+
+@dataclass(frozen=True)
+class DrawnAttention:
+    """A kernel of attention and a problem."""
+
+    attention: str
+    row: AttentionRow
+
+    @property
+    def plan(self) -> AttentionPlan:
+        return AttentionSpec.named(self.attention).plan(self.row)
+
+    @property
+    def problem(self) -> AttentionProblem:
+        row = self.row
+        return self.plan.problem(
+            row.queries, row.keys or row.queries, heads=row.heads, kv_heads=row.kv_heads, batches=row.batches
+        )
+
+    @property
+    def text(self) -> str:
+        return self.plan.text
 
 
 def _size(random: random.Random, low: int, high: int, step: int) -> int:
@@ -83,23 +114,54 @@ def draw(count: int, seed: int = 36) -> list[Drawn]:
     return found
 
 
+def draw_attention(count: int, seed: int) -> list[DrawnAttention]:
+    """Kernels of attention with their defaults, on problems of a few CTAs to 4e11 operations."""
+    chance = random.Random(seed)
+    found: list[DrawnAttention] = []
+    while len(found) < count:
+        size, values = chance.choice(((64, 0), (128, 0), (128, 0), (192, 128), (256, 0)))
+        heads = chance.choice((1, 2, 4, 8, 16, 32))
+        row = AttentionRow(
+            queries=_size(chance, 64, 8192, 64),
+            heads=heads,
+            batches=chance.choice((1, 1, 2, 4, 8)),
+            head_size=size,
+            value_size=values,
+            kv_heads=chance.choice([each for each in (1, 2, 4, 8, 16, 32) if heads % each == 0]),
+            causal=chance.random() < 0.5,
+            dtype=chance.choice(("bf16", "f16")),
+        )
+        drawn = DrawnAttention(
+            chance.choice(("hopper/attention", "hopper/attention", "hopper/attention-pingpong")), row
+        )
+        with suppress(PlanError):
+            if drawn.problem.flop <= 4e11:
+                found.append(drawn)
+    return found
+
+
 class Launches:
     """Launches on a GPU, between the driver's marks for the profiler; `names` has one entry a launch."""
 
     def __init__(self, gpu: Any) -> None:
         self.gpu, self.names = gpu, list[dict[str, Any]]()
-        self._rng = np.random.default_rng(1)
-        block = self._rng.standard_normal(1 << 20, np.float32)
+        block = np.random.default_rng(1).standard_normal(1 << 20, np.float32)
+        self._held: dict[tuple[str, str], Any] = {}
         self._blocks = {name: block.astype(TYPES[name].numpy) for name in ("bf16", "f16", "e4m3")}
 
-    def random(self, dtype: str, rows: int, columns: int) -> Any:
-        return self.gpu.array(np.resize(self._blocks[dtype], (rows, columns)))
+    def random(self, name: str, dtype: str, shape: tuple[int, ...]) -> Any:
+        """An array of random elements, in memory that operands of this name share."""
+        size, key = prod(shape), (name, dtype)
+        if key not in self._held or self._held[key].size < size:
+            self._held[key] = self.gpu.array(np.resize(self._blocks[dtype], 1 << (size - 1).bit_length()))
+        held = self._held[key]
+        return GpuView(self.gpu, held.address, shape, held.dtype, held)
 
     def gemm(self, drawn: Drawn) -> None:
         """Launches of a drawn kernel. Raises what the driver and the plan do."""
         plan: GemmPlan = Spec.named(drawn.spec).plan()
         problem: GemmProblem = plan.problem(drawn.m, drawn.n, drawn.k)
-        a, b = (self.random(problem.dtype(name), *problem.extents(name)) for name in ("a", "b"))
+        a, b = (self.random(name, problem.dtype(name), problem.extents(name)) for name in ("a", "b"))
         c = self.gpu.empty(problem.extents("c"), TYPES[plan.c_dtype].numpy)
         order = None if problem.tile_order is None else self.gpu.array(problem.tile_order)
         words = problem.workspace_words
@@ -107,6 +169,15 @@ class Launches:
         arguments = problem.arguments(a, b, c, order=order, workspace=workspace)
         kernel = Kernel.from_ptx(plan.text)
         self.launch(asdict(drawn), kernel, problem.grid, problem.block, arguments, plan.shared.bytes)
+
+    def attention(self, drawn: DrawnAttention) -> None:
+        """Launches of a drawn kernel of attention. Raises what the driver and the plan do."""
+        problem = drawn.problem
+        config = problem.plan.config
+        arrays: dict[str, Any] = {name: self.random(name, config.dtype, problem.shape(name)) for name in "qkv"}
+        arrays |= {name: self.gpu.empty(shape, dtype) for name, (shape, dtype) in problem.outputs.items()}
+        kernel, label = Kernel.from_ptx(problem.plan.text), {"attention": drawn.attention, **asdict(drawn.row)}
+        self.launch(label, kernel, problem.grid, problem.block, problem.arguments(arrays), problem.plan.shared.bytes)
 
     def launch(
         self, label: dict[str, Any], kernel: Kernel, grid: Any, block: Any, arguments: list[Any], shared: int
@@ -160,27 +231,32 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=90)
     parser.add_argument("--seed", type=int, default=36, help="of the draw")
+    parser.add_argument("--attention", type=int, default=0, help="kernels of attention to draw beside the GEMMs")
+    parser.add_argument("--no-plain", action="store_true", help="leave out launches without tensor cores")
     parser.add_argument("--again", type=Path, nargs="*", help="records whose GEMMs are launched, not drawn ones")
     parser.add_argument("--join", type=Path, nargs=2)
     options = parser.parse_args()
     if options.join:
         options.out.write_text(json.dumps(join(*options.join), indent=0), encoding="utf-8")
         return
-    from ptxgen.gpu import Gpu
+    from bench.gpu.microbench.built import BuiltGpu
 
-    began, drawn = time.monotonic(), draw(options.count, options.seed)
+    began = time.monotonic()
+    drawn: list[Drawn | DrawnAttention] = [*draw(options.count, options.seed)]
+    drawn += draw_attention(options.attention, options.seed)
+    random.Random(options.seed).shuffle(drawn)  # so that those out of time are of all kinds
     if options.again:
         known = [each for file in options.again for each in json.loads(file.read_text())["launches"] if "m" in each]
         drawn = [Drawn(each["spec"], each["m"], each["n"], each["k"]) for each in known]
-    gpu = Gpu()
+    gpu = BuiltGpu(each.text for each in drawn)
     launches = Launches(gpu)
-    for label, kernel, grid, block, arguments, shared in plain(gpu):
+    for label, kernel, grid, block, arguments, shared in () if options.no_plain else plain(gpu):
         launches.launch(label, kernel, grid, block, arguments, shared)
     for each in drawn:
         if time.monotonic() - began > options.seconds:
             break
         try:
-            launches.gemm(each)
+            launches.gemm(each) if isinstance(each, Drawn) else launches.attention(each)
         except Exception as error:
             print(each, error, flush=True)
             del launches.names[len(launches.names) // TIMES * TIMES :]

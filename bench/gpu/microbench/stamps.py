@@ -131,7 +131,7 @@ def _launched(launches: Launches, drawn: Drawn) -> Any:
     gpu = launches.gpu
     plan = Spec.named(drawn.spec).plan()
     problem = plan.problem(drawn.m, drawn.n, drawn.k)
-    a, b = (launches.random(problem.dtype(name), *problem.extents(name)) for name in ("a", "b"))
+    a, b = (launches.random(name, problem.dtype(name), problem.extents(name)) for name in ("a", "b"))
     c = gpu.empty(problem.extents("c"), TYPES[plan.c_dtype].numpy)
     order = None if problem.tile_order is None else gpu.array(problem.tile_order)
     words = problem.workspace_words

@@ -32,6 +32,10 @@ from ptxgen.emulator import Emulator
 from ptxgen.timing import predict
 
 _MEMORY = 6 << 30
+#: By type, elements of as many bytes for arrays whose values do not matter.
+_WITHOUT_DATA = {
+    "float64": np.uint64, "float32": np.float32, "bfloat16": np.uint16, "float16": np.uint16, "uint8": np.uint8,
+}  # fmt: skip
 RECORD = Path(__file__).parents[2] / "data" / "h200-strangers.json.gz"
 
 
@@ -42,7 +46,9 @@ def _described(value: Any) -> Any:
     return value
 
 
-class _Launches:
+class Launches:
+    """Launches between the profiler's marks; `recorded` has one entry a launch."""
+
     def __init__(self) -> None:
         import torch  # type: ignore[import-not-found]
 
@@ -67,7 +73,7 @@ class _Launches:
                 self.recorded.append({**record, "l2": l2, "text": number})
 
 
-def _triton(found: _Launches, end: float) -> None:
+def _triton(found: Launches, end: float) -> None:
     from bench.gpu.strangers import triton_kernels
 
     for name, function, grid, args, options in triton_kernels.launches():
@@ -85,14 +91,18 @@ def _triton(found: _Launches, end: float) -> None:
             print(name, error, flush=True)
 
 
-def _cuda(found: _Launches, end: float) -> None:
-    torch = found.torch
+def nvcc(source: Path) -> str:
+    """The PTX of a source for sm_90a."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernels.ptx"
-        source = Path(__file__).parent / "kernels.cu"
         target = ["-gencode", "arch=compute_90a,code=compute_90a"]
         subprocess.run([shutil.which("nvcc") or "nvcc", "-ptx", "-O3", *target, source, "-o", file], check=True)
-        text = file.read_text()
+        return file.read_text()
+
+
+def _cuda(found: Launches, end: float) -> None:
+    torch = found.torch
+    text = nvcc(Path(__file__).parent / "kernels.cu")
     from ptxgen.gpu import Gpu
 
     gpu = Gpu()
@@ -153,7 +163,7 @@ def _cuda_launches() -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...], li
 def measure(out: Path, seconds: float) -> None:
     """Launch them all, and write what was launched."""
     end = time.monotonic() + seconds
-    found = _Launches()
+    found = Launches()
     _cuda(found, end)
     _triton(found, end)
     record = {"device": found.torch.cuda.get_device_name(), "texts": list(found.texts), "launches": found.recorded}
@@ -167,9 +177,10 @@ def _arguments(launch: dict[str, Any], kernel: Kernel, emulator: Emulator) -> li
         if not isinstance(each, dict):
             made.append(each)
         elif each["dtype"] == "int32":
-            made.append(emulator.array(np.random.default_rng(1).integers(0, 256, each["count"], np.int32)))
+            below = each.get("below", 256)
+            made.append(emulator.array(np.random.default_rng(1).integers(0, below, each["count"], np.int32)))
         else:
-            made.append(emulator.empty((each["count"],), np.uint16 if each["dtype"] == "bfloat16" else np.float32))
+            made.append(emulator.empty((each["count"],), _WITHOUT_DATA[each["dtype"]]))
     return [*made, *[0] * (len(kernel.entry.parameters) - len(made))]
 
 
@@ -196,10 +207,10 @@ def held_out(launch: Mapping[str, Any]) -> bool:
     return hashlib.sha256(launch["name"].encode()).digest()[0] % 2 == 0
 
 
-def predict_all(out: Path, part: str, only: str, seconds: float) -> None:
-    """Predict the recorded launches of a part whose name an expression finds, small ones first."""
+def predict_all(file: Path, out: Path, part: str, only: str, seconds: float) -> None:
+    """Predict the launches of a record, those of a part whose name an expression finds, small ones first."""
     end = time.monotonic() + seconds
-    record = json.loads(gzip.decompress(RECORD.read_bytes()))
+    record = json.loads(gzip.decompress(file.read_bytes()))
     rows = list[dict[str, Any]]()
     for launch in sorted(record["launches"], key=lambda each: each["cycles"]):
         if time.monotonic() > end:
@@ -208,8 +219,8 @@ def predict_all(out: Path, part: str, only: str, seconds: float) -> None:
             continue
         if re.search(only, f"{launch['name']} {launch['l2']}"):
             rows.append(compared(record, launch))
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
+            with out.open("a", encoding="utf-8") as rows_so_far:
+                rows_so_far.write(json.dumps(rows[-1]) + "\n")
             print(f"{rows[-1].get('predicted', 0) / launch['cycles'] - 1:+7.1%}", rows[-1], flush=True)
     print(summary(rows))
 
@@ -223,6 +234,7 @@ def main() -> None:
     joined.add_argument("files", type=Path, nargs=2)
     predicted = commands.add_parser("predict")
     predicted.add_argument("--part", choices=("seen", "held-out", "all"), required=True)
+    predicted.add_argument("--record", type=Path, default=RECORD)
     predicted.add_argument("--only", default="", help="launches whose name and L2 this expression finds")
     predicted.add_argument("--seconds", type=float, default=3600)
     for each in (measured, joined, predicted):
@@ -232,7 +244,7 @@ def main() -> None:
         measure(options.out, options.seconds)
         return
     if options.command == "predict":
-        predict_all(options.out, options.part, options.only, options.seconds)
+        predict_all(options.record, options.out, options.part, options.only, options.seconds)
         return
     names = json.loads(options.files[0].read_text())
     made = profiled(names["launches"], options.files[1])
