@@ -38,8 +38,8 @@ _PROPERTIES = {
 _REGISTRATION = (
     "__cudaRegisterFatBinary", "__cudaRegisterFatBinaryEnd", "__cudaUnregisterFatBinary", "__cudaRegisterFunction",
     "__cudaRegisterVar", "__cudaRegisterManagedVar", "__cudaInitModule", "__cudaPushCallConfiguration",
-    "__cudaPopCallConfiguration", "__cudaGetKernel", "__cudaLaunchKernel", "__cudaLaunchKernel_ptsz",
-    "cudaLaunchKernelEx", "cudaProfilerStart", "cudaProfilerStop",
+    "__cudaPopCallConfiguration", "__cudaGetKernel", "__cudaLaunchKernel", "cudaLaunchKernelEx",
+    "cudaProfilerStart", "cudaProfilerStop",
 )  # fmt: skip
 
 
@@ -75,7 +75,18 @@ def runtime_names(includes: Iterable[Path]) -> list[str]:
         found |= {match[1] for match in re.finditer(r"define\s+(cuda\w+)\s+__CUDART_API_PT", header)}
         found |= {match[1] for match in re.finditer(r"__CUDART_API_PT[DS][SZ]\((cuda\w+)\)", header)}
         found |= {match[1] for match in re.finditer(r"#\s*define\s+cuda\w+\s+(cuda\w+_v\d+)\b", header)}
-    return sorted(each for each in found if not each.endswith(("_ptsz", "_ptds")) or each in _REGISTRATION)
+    return sorted(each for each in found if not each.endswith(("_ptsz", "_ptds")))
+
+
+def thread_stream_variants(includes: Iterable[Path]) -> list[tuple[str, str]]:
+    """Functions with a variant for per-thread default streams, each with that one's suffix."""
+    found = {("__cudaLaunchKernel", "_ptsz"), ("cudaLaunchKernel", "_ptsz"), ("cudaLaunchKernelExC", "_ptsz")}
+    for include in includes:
+        for header in ("cuda.h", "cuda_runtime_api.h"):
+            text = (include / header).read_text()
+            for match in re.finditer(r"__CUDA(?:RT)?_API_(PT[DS][SZ])\((cu\w+)\)", text):
+                found.add((match[2], f"_{match[1].lower()}"))
+    return sorted(found)
 
 
 def errors(include: Path) -> Iterator[tuple[int, str, str]]:
@@ -139,6 +150,16 @@ def main() -> None:
     )
     names = runtime_names((new, old))
     write("runtime_functions.h", "Functions of the runtime, sorted.", (f"RUNTIME_FUNCTION({each})" for each in names))
+    known = {*exported, *names}
+    write(
+        "thread_stream_variants.h",
+        "Functions with a variant for per-thread default streams.",
+        (
+            f"THREAD_STREAM_VARIANT({name}, {suffix})"
+            for name, suffix in thread_stream_variants((new, old))
+            if name in known
+        ),
+    )
     write(
         "errors.h",
         "Errors: number, name in the driver, name in the runtime.",

@@ -53,7 +53,10 @@ def host_race(text: str, memory: SharedMemory, launches: Sequence[Launched]) -> 
     earlier, later = _Side.of(words[:5]), _Side.of(words[5:])
     at = int(address, 16)
     where = memory.describe(at)
-    if kind == "host":
+    if kind == "nodes":
+        rule = "Both are nodes of one graph, and no dependency orders them"
+        fix = "a dependency: cudaGraphAddDependencies; in a capture cudaEventRecord and cudaStreamWaitEvent"
+    elif kind == "host":
         rule = "The program has not waited for that stream"
         fix = "cudaStreamSynchronize, cudaEventSynchronize or cudaDeviceSynchronize before the access"
     else:

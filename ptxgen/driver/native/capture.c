@@ -34,6 +34,12 @@ static void add_to_frontier(struct Frontier *frontier, struct Node *const *nodes
 
 void capture(struct Stream *stream, const struct Operation *operation) {
     struct Node *made = add_node(stream->capture, stream->frontier.nodes, stream->frontier.count, operation);
+    struct Node *before = stream->frontier.count == 1 ? stream->frontier.nodes[0] : NULL;
+    if (operation->kind == OP_LAUNCH && operation->kernel.shape.flags & PROGRAMMATIC && before &&
+        before->operation.kind == OP_LAUNCH) {
+        made->programmatic = before;
+        before->has_dependents = true;
+    }
     set_frontier(&stream->frontier, &made, 1);
 }
 
@@ -59,9 +65,9 @@ void capture_wait(struct Stream *stream, const struct Event *event) {
 
 API Result cuStreamBeginCapture_v2(struct Stream *stream, int mode) {
     (void)mode;
-    if ((u64)stream == 0)
-        return CAPTURE_UNSUPPORTED;
     struct Stream *chosen = stream_of(stream);
+    if (!chosen->id)
+        return CAPTURE_UNSUPPORTED;
     if (chosen->capture)
         return INVALID_VALUE;
     chosen->capture = new_graph();

@@ -1,18 +1,11 @@
-/* Graphs: operations with dependencies, performed in an order that these allow. */
-#include "standin.h"
+/* Graphs: operations with dependencies; graph_run.c performs them. */
+#include "graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { GRAPH_MAGIC = 0x47524150 };
-
-struct Graph {
-    u32 magic;
-    const struct Graph *source; /* what it is a copy of */
-    struct Node **nodes;
-    size_t count, capacity;
-};
 
 struct Graph *new_graph(void) {
     struct Graph *graph = calloc(1, sizeof *graph);
@@ -39,12 +32,40 @@ void depend(struct Node *node, struct Node *on) {
     node->dependencies[node->dependency_count++] = on;
 }
 
+static struct EdgeData edge_of(const struct Node *node, const struct Node *on) {
+    bool is_programmatic = node->programmatic == on;
+    return (struct EdgeData){.from_port = is_programmatic ? PROGRAMMATIC_PORT : 0,
+                             .type = is_programmatic ? PROGRAMMATIC_EDGE : FULL_EDGE};
+}
+
+void depend_by(struct Node *node, struct Node *on, const struct EdgeData *edge) {
+    depend(node, on);
+    if (edge && edge->type == PROGRAMMATIC_EDGE) {
+        node->programmatic = on;
+        on->has_dependents = true;
+    }
+}
+
 struct Node *add_node(struct Graph *graph, struct Node *const *dependencies, size_t count,
                         const struct Operation *operation) {
     struct Node *node = append(graph, operation);
+    if (operation->kind == OP_COPY || operation->kind == OP_FILL || operation->kind == OP_FREE) {
+        char site[1024];
+        call_site(site, sizeof site);
+        node->operation.site = strdup(site);
+    }
     for (size_t at = 0; at < count; at++)
         depend(node, dependencies[at]);
     return node;
+}
+
+/* What the edges are from the nodes with which a node was made. */
+void take_edges(struct Node *node, struct Node *const *dependencies, const struct EdgeData *edges, size_t count) {
+    for (size_t at = 0; edges && at < count; at++)
+        if (edges[at].type == PROGRAMMATIC_EDGE) {
+            node->programmatic = dependencies[at];
+            dependencies[at]->has_dependents = true;
+        }
 }
 
 struct Graph *copy_of(const struct Graph *graph) {
@@ -58,38 +79,15 @@ struct Graph *copy_of(const struct Graph *graph) {
         else if (node->operation.kind == OP_CONDITIONAL)
             node->operation.conditional = copy_of_conditional(node->operation.conditional);
     }
-    for (size_t at = 0; at < graph->count; at++)
-        for (size_t on = 0; on < graph->nodes[at]->dependency_count; on++)
-            depend(made->nodes[at], made->nodes[graph->nodes[at]->dependencies[on]->order]);
-    return made;
-}
-
-static bool is_ready(const struct Node *node, const bool *done) {
-    for (size_t at = 0; at < node->dependency_count; at++)
-        if (!done[node->dependencies[at]->order])
-            return false;
-    return true;
-}
-
-Result run_graph(struct Graph *graph) {
-    bool *done = calloc(graph->count + 1, sizeof *done);
-    assign_defaults(graph->source ? graph->source : graph);
-    Result result = SUCCESS;
-    size_t left = graph->count;
-    while (left && !result && !sticky) {
-        size_t before = left;
-        for (size_t at = 0; at < graph->count && !result && !sticky; at++)
-            if (!done[at] && is_ready(graph->nodes[at], done)) {
-                if (graph->nodes[at]->enabled)
-                    result = perform(&graph->nodes[at]->operation);
-                done[at] = true;
-                left--;
-            }
-        if (left == before)
-            result = INVALID_VALUE; /* a cycle */
+    for (size_t at = 0; at < graph->count; at++) {
+        const struct Node *node = graph->nodes[at];
+        for (size_t on = 0; on < node->dependency_count; on++) {
+            struct EdgeData edge = edge_of(node, node->dependencies[on]);
+            depend_by(made->nodes[at], made->nodes[node->dependencies[on]->order], &edge);
+        }
     }
-    free(done);
-    return result;
+    made->before = graph->before;
+    return made;
 }
 
 Result cuGraphNodeGetType(struct Node *node, int *type);
@@ -353,17 +351,16 @@ API Result cuGraphChildGraphNodeGetGraph(struct Node *node, struct Graph **graph
     return SUCCESS;
 }
 
-API Result cuGraphAddDependencies(struct Graph *graph, struct Node *const *from, struct Node *const *to, size_t count) {
+API Result cuGraphAddDependencies_v2(struct Graph *graph, struct Node *const *from, struct Node *const *to,
+                                     const struct EdgeData *edges, size_t count) {
     (void)graph;
     for (size_t at = 0; at < count; at++)
-        depend(to[at], from[at]);
+        depend_by(to[at], from[at], edges ? edges + at : NULL);
     return SUCCESS;
 }
 
-API Result cuGraphAddDependencies_v2(struct Graph *graph, struct Node *const *from, struct Node *const *to,
-                                     const void *edges, size_t count) {
-    (void)edges;
-    return cuGraphAddDependencies(graph, from, to, count);
+API Result cuGraphAddDependencies(struct Graph *graph, struct Node *const *from, struct Node *const *to, size_t count) {
+    return cuGraphAddDependencies_v2(graph, from, to, NULL, count);
 }
 
 API Result cuGraphRemoveDependencies(struct Graph *graph, struct Node *const *from, struct Node *const *to,
@@ -372,8 +369,10 @@ API Result cuGraphRemoveDependencies(struct Graph *graph, struct Node *const *fr
     for (size_t at = 0; at < count; at++) {
         struct Node *node = to[at];
         for (size_t on = 0; on < node->dependency_count; on++)
-            if (node->dependencies[on] == from[at])
+            if (node->dependencies[on] == from[at]) {
+                node->programmatic = node->programmatic == from[at] ? NULL : node->programmatic;
                 node->dependencies[on--] = node->dependencies[--node->dependency_count];
+            }
     }
     return SUCCESS;
 }
@@ -429,51 +428,57 @@ API Result cuGraphGetRootNodes(struct Graph *graph, struct Node **nodes, size_t 
     return SUCCESS;
 }
 
-API Result cuGraphGetEdges(struct Graph *graph, struct Node **from, struct Node **to, size_t *count) {
+API Result cuGraphGetEdges_v2(struct Graph *graph, struct Node **from, struct Node **to, struct EdgeData *edges,
+                              size_t *count) {
     size_t found = 0;
     for (size_t at = 0; at < graph->count; at++)
         for (size_t on = 0; on < graph->nodes[at]->dependency_count; on++, found++)
             if (from && to && found < *count) {
                 from[found] = graph->nodes[at]->dependencies[on];
                 to[found] = graph->nodes[at];
+                if (edges)
+                    edges[found] = edge_of(to[found], from[found]);
             }
     *count = found;
     return SUCCESS;
 }
 
-API Result cuGraphGetEdges_v2(struct Graph *graph, struct Node **from, struct Node **to, void *edges, size_t *count) {
-    (void)edges;
-    return cuGraphGetEdges(graph, from, to, count);
+API Result cuGraphGetEdges(struct Graph *graph, struct Node **from, struct Node **to, size_t *count) {
+    return cuGraphGetEdges_v2(graph, from, to, NULL, count);
 }
 
-API Result cuGraphNodeGetDependencies(struct Node *node, struct Node **found, size_t *count) {
-    for (size_t at = 0; found && at < *count && at < node->dependency_count; at++)
+API Result cuGraphNodeGetDependencies_v2(struct Node *node, struct Node **found, struct EdgeData *edges, size_t *count) {
+    for (size_t at = 0; found && at < *count && at < node->dependency_count; at++) {
         found[at] = node->dependencies[at];
+        if (edges)
+            edges[at] = edge_of(node, found[at]);
+    }
     *count = node->dependency_count;
     return SUCCESS;
 }
 
-API Result cuGraphNodeGetDependencies_v2(struct Node *node, struct Node **found, void *edges, size_t *count) {
-    (void)edges;
-    return cuGraphNodeGetDependencies(node, found, count);
+API Result cuGraphNodeGetDependencies(struct Node *node, struct Node **found, size_t *count) {
+    return cuGraphNodeGetDependencies_v2(node, found, NULL, count);
 }
 
-API Result cuGraphNodeGetDependentNodes(struct Node *node, struct Node **found, size_t *count) {
+API Result cuGraphNodeGetDependentNodes_v2(struct Node *node, struct Node **found, struct EdgeData *edges,
+                                           size_t *count) {
     size_t dependents = 0;
     for (size_t at = 0; at < node->graph->count; at++)
         for (size_t on = 0; on < node->graph->nodes[at]->dependency_count; on++)
             if (node->graph->nodes[at]->dependencies[on] == node) {
                 if (found && dependents < *count)
                     found[dependents] = node->graph->nodes[at];
+                if (found && edges && dependents < *count)
+                    edges[dependents] = edge_of(found[dependents], node);
                 dependents++;
             }
     *count = dependents;
     return SUCCESS;
 }
 
-API Result cuGraphNodeGetDependentNodes_v2(struct Node *node, struct Node **found, void *edges, size_t *count) {
-    (void)edges;
-    return cuGraphNodeGetDependentNodes(node, found, count);
+API Result cuGraphNodeGetDependentNodes(struct Node *node, struct Node **found, size_t *count) {
+    return cuGraphNodeGetDependentNodes_v2(node, found, NULL, count);
 }
 
 API Result cuGraphExecChildGraphNodeSetParams(struct Graph *executable, struct Node *node, struct Graph *child) {
@@ -527,9 +532,8 @@ API Result cuGraphNodeFindInClone(struct Node **found, struct Node *node, struct
 }
 
 /* CUgraphNodeParams: a type, then the parameters of the node from byte 16 on. */
-API Result cuGraphAddNode_v2(struct Node **node, struct Graph *graph, struct Node *const *dependencies,
-                             const void *edges, size_t count, void *asked) {
-    (void)edges;
+static Result add_node_of(struct Node **node, struct Graph *graph, struct Node *const *dependencies, size_t count,
+                          void *asked) {
     const char *inner = (const char *)asked + 16;
     switch (*(const int *)asked) {
     case KERNEL_NODE:
@@ -549,8 +553,16 @@ API Result cuGraphAddNode_v2(struct Node **node, struct Graph *graph, struct Nod
     }
 }
 
+API Result cuGraphAddNode_v2(struct Node **node, struct Graph *graph, struct Node *const *dependencies,
+                             const struct EdgeData *edges, size_t count, void *asked) {
+    Result result = add_node_of(node, graph, dependencies, count, asked);
+    if (!result)
+        take_edges(*node, dependencies, edges, count);
+    return result;
+}
+
 API Result cuGraphAddNode_v3(struct Node **node, struct Graph *graph, struct Node *const *dependencies,
-                             const void *edges, size_t count, void *asked) {
+                             const struct EdgeData *edges, size_t count, void *asked) {
     return cuGraphAddNode_v2(node, graph, dependencies, edges, count, asked);
 }
 

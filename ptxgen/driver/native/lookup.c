@@ -23,7 +23,9 @@ void *driver_function(const char *name, int version, bool *known) {
             *known = true;
             return each->function;
         }
-    return NULL;
+    void *variant = thread_stream_variant(name);
+    *known = variant != NULL;
+    return variant;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -39,22 +41,17 @@ void *runtime_function(const char *name) {
     const struct RuntimeName *found = bsearch(&key, runtime_names, count, sizeof key, by_name);
     if (found)
         return found->function;
-    /* Variants for per-thread default streams are the same functions here. */
-    size_t length = strlen(name);
-    char plain[128];
-    if (length <= 5 || length >= sizeof plain || (strcmp(name + length - 5, "_ptsz") && strcmp(name + length - 5, "_ptds")))
-        return NULL;
-    memcpy(plain, name, length - 5);
-    plain[length - 5] = 0;
-    return runtime_function(plain);
+    return thread_stream_variant(name);
 }
 
 enum { FOUND = 0, UNKNOWN_NAME = 1, VERSION_TOO_OLD = 2 };
 
 API Result cuGetProcAddress_v2(const char *name, void **function, int version, u64 flags, int *status) {
-    (void)flags;
+    enum { THREAD_STREAMS = 2 }; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
     bool known;
     *function = driver_function(name, version, &known);
+    if (*function && flags & THREAD_STREAMS)
+        *function = thread_stream_variant_of(*function);
     if (status)
         *status = *function ? FOUND : known ? VERSION_TOO_OLD : UNKNOWN_NAME;
     return *function || status ? SUCCESS : NOT_FOUND;

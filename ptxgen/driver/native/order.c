@@ -30,6 +30,7 @@ struct Part { /* bytes that are accessed in one way */
 /* An operation that has run. */
 struct Done {
     struct Issue issue;
+    struct Path path; /* in the graph that it is of */
     struct Part *parts;
     size_t count;
     u64 low, high; /* what it accesses lies between */
@@ -258,7 +259,7 @@ static bool have_flag(const struct Done *one, const struct Done *other) {
     return false;
 }
 
-static bool overlap(const struct Done *one, const struct Done *other) {
+static bool overlap(const char *kind, const struct Done *one, const struct Done *other) {
     if (one->low >= other->high || other->low >= one->high || have_flag(one, other))
         return false;
     for (size_t at = 0, against = 0; at < one->count && against < other->count;) {
@@ -266,7 +267,7 @@ static bool overlap(const struct Done *one, const struct Done *other) {
         u64 a_end = a->address + bytes_of(a), b_end = b->address + bytes_of(b);
         if (a->address < b_end && b->address < a_end && conflict(how_of(a), how_of(b))) {
             u64 address = a->address > b->address ? a->address : b->address;
-            report("streams", address, one, how_of(a), other->what, verb_of(how_of(b)), (u32)other->issue.slot, other->launch,
+            report(kind, address, one, how_of(a), other->what, verb_of(how_of(b)), (u32)other->issue.slot, other->launch,
                    other->site);
             return true;
         }
@@ -353,6 +354,11 @@ void order_ends(const struct Issue *before) {
     performing = before;
 }
 
+/* The number of the stream whose operation runs. */
+u32 order_stream(void) {
+    return performing && performing->slot >= 0 ? (u32)performing->slot : 0;
+}
+
 /* A stream has found a value in memory for which it waited: what has run may have written it. */
 void order_handed_on(struct Clock *to) {
     order_join(to, &all_done);
@@ -372,7 +378,7 @@ static void has_run(const char *what, u32 launch, const char *site, struct Part 
         return;
     }
     struct Done *made = calloc(1, sizeof *made);
-    *made = (struct Done){.issue = *performing, .parts = parts, .count = count, .launch = launch, .what = what};
+    *made = (struct Done){.issue = *performing, .path = *graph_path(), .parts = parts, .count = count, .launch = launch, .what = what};
     snprintf(made->site, sizeof made->site, "%s", site);
     made->low = parts[0].address;
     for (size_t at = 0; at < count; at++)
@@ -381,9 +387,13 @@ static void has_run(const char *what, u32 launch, const char *site, struct Part 
     pthread_mutex_lock(&order_lock);
     join(&all_done, &made->issue.clock);
     for (size_t at = 0; at < done_count; at++) {
-        bool same = done[at]->issue.slot == made->issue.slot; /* one stream, or one graph */
-        if (!same && !has_waited && !is_ordered(done[at], &made->issue.clock) && !is_ordered(made, &done[at]->issue.clock))
-            overlap(done[at], made);
+        if (done[at]->issue.slot == made->issue.slot) { /* one stream */
+            if (are_unordered_nodes(&done[at]->path, &made->path))
+                overlap("nodes", done[at], made);
+        } else if (!has_waited && !is_ordered(done[at], &made->issue.clock) &&
+                   !is_ordered(made, &done[at]->issue.clock)) {
+            overlap("streams", done[at], made);
+        }
     }
     if (done_count == MOST_DONE)
         forget(0);

@@ -24,11 +24,6 @@ u64 device_nanoseconds;
 struct Stream default_stream = {.magic = STREAM_MAGIC};
 struct Stream *all_streams = &default_stream;
 
-/* The handles 0, 1 and 2 are those of default streams. */
-struct Stream *stream_of(struct Stream *stream) {
-    return (u64)stream <= 2 ? &default_stream : stream;
-}
-
 u32 stream_number(struct Stream *stream) {
     return stream_of(stream)->id;
 }
@@ -152,7 +147,7 @@ static u64 random_state;
 static u64 activity;
 static pid_t idle_owner; /* the process that has the thread for that */
 
-static u32 draw(u32 choices) {
+u32 draw(u32 choices) {
     if (!random_state)
         random_state = (machine.delay >> 8) * 0x9E3779B97F4A7C15u + 1;
     random_state ^= random_state << 13;

@@ -12,5 +12,7 @@ void wait_in_stream(struct Stream *stream, struct Point point);
 void wait_for_point(struct Point point);
 Result query_point(struct Point point);
 Result after_waiting(void);
+/* A number below `choices`, drawn under `random`. */
+u32 draw(u32 choices);
 
 #endif

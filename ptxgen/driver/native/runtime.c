@@ -276,11 +276,6 @@ API Result __cudaLaunchKernel(const void *kernel, struct Extent3 grid, struct Ex
     return cudaLaunchKernel(kernel, grid, block, parameters, shared_bytes, stream);
 }
 
-API Result __cudaLaunchKernel_ptsz(const void *kernel, struct Extent3 grid, struct Extent3 block, void **parameters,
-                                   size_t shared_bytes, struct Stream *stream) {
-    return cudaLaunchKernel(kernel, grid, block, parameters, shared_bytes, stream);
-}
-
 struct RuntimeLaunch { /* cudaLaunchConfig_t */
     struct Extent3 grid, block;
     size_t shared_bytes;

@@ -3,7 +3,6 @@
 RUNTIME_FUNCTION(__cudaGetKernel)
 RUNTIME_FUNCTION(__cudaInitModule)
 RUNTIME_FUNCTION(__cudaLaunchKernel)
-RUNTIME_FUNCTION(__cudaLaunchKernel_ptsz)
 RUNTIME_FUNCTION(__cudaPopCallConfiguration)
 RUNTIME_FUNCTION(__cudaPushCallConfiguration)
 RUNTIME_FUNCTION(__cudaRegisterFatBinary)

@@ -1,6 +1,8 @@
 /* The runtime API over the stand-in driver: graphs. */
 #include "runtime.h"
 
+#include "graph.h"
+
 #include <string.h>
 
 #define FORWARD(name, driver, declaration, arguments)                                                                 \
@@ -75,12 +77,12 @@ FORWARD(cudaGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams,
 FORWARD(cudaGraphMemsetNodeGetParams, cuGraphMemsetNodeGetParams, (struct Node * node, struct FillNode *out), (node, out))
 FORWARD(cudaGraphHostNodeGetParams, cuGraphHostNodeGetParams, (struct Node * node, struct Host *out), (node, out))
 FORWARD(cudaGraphGetEdges_v2, cuGraphGetEdges_v2,
-        (struct Graph * graph, struct Node **from, struct Node **to, void *edges, size_t *count),
+        (struct Graph * graph, struct Node **from, struct Node **to, struct EdgeData *edges, size_t *count),
         (graph, from, to, edges, count))
 FORWARD(cudaGraphNodeGetDependencies_v2, cuGraphNodeGetDependencies_v2,
-        (struct Node * node, struct Node **found, void *edges, size_t *count), (node, found, edges, count))
+        (struct Node * node, struct Node **found, struct EdgeData *edges, size_t *count), (node, found, edges, count))
 FORWARD(cudaGraphNodeGetDependentNodes_v2, cuGraphNodeGetDependentNodes_v2,
-        (struct Node * node, struct Node **found, void *edges, size_t *count), (node, found, edges, count))
+        (struct Node * node, struct Node **found, struct EdgeData *edges, size_t *count), (node, found, edges, count))
 FORWARD(cudaGraphNodeGetType, cuGraphNodeGetType, (struct Node * node, int *type), (node, type))
 FORWARD(cudaGraphNodeFindInClone, cuGraphNodeFindInClone,
         (struct Node * *found, struct Node *node, struct Graph *clone), (found, node, clone))
@@ -111,23 +113,24 @@ API Result cudaGraphConditionalHandleCreate(u64 *handle, struct Graph *graph, u3
 
 /* Since CUDA 13 these have a parameter for data of the edges, which versions before call _v2. */
 
-Result cuGraphAddDependencies(struct Graph *graph, struct Node *const *from, struct Node *const *to, size_t count);
+Result cuGraphAddDependencies_v2(struct Graph *graph, struct Node *const *from, struct Node *const *to,
+                                 const struct EdgeData *edges, size_t count);
 
 API Result cudaGraphAddDependencies_v2(struct Graph *graph, struct Node *const *from, struct Node *const *to,
-                                       const void *edges, size_t count) {
-    (void)edges;
-    return runtime_result(cuGraphAddDependencies(graph, from, to, count));
+                                       const struct EdgeData *edges, size_t count) {
+    return runtime_result(cuGraphAddDependencies_v2(graph, from, to, edges, count));
 }
 
 /* In CUDA 12 the fourth parameter is the count; edges of CUDA 13 are NULL or an address. */
+enum { MOST_NODES = 1 << 16 };
 static size_t count_of(u64 edges, size_t count) {
-    enum { MOST_NODES = 1 << 16 };
     return edges && edges < MOST_NODES ? edges : count;
 }
 
 API Result cudaGraphAddDependencies(struct Graph *graph, struct Node *const *from, struct Node *const *to, u64 edges,
                                     size_t count) {
-    return cudaGraphAddDependencies_v2(graph, from, to, NULL, count_of(edges, count));
+    const struct EdgeData *data = edges < MOST_NODES ? NULL : (const struct EdgeData *)edges;
+    return cudaGraphAddDependencies_v2(graph, from, to, data, count_of(edges, count));
 }
 
 API Result cudaGraphRemoveDependencies_v2(struct Graph *graph, struct Node *const *from, struct Node *const *to,
@@ -144,15 +147,15 @@ API Result cudaGraphRemoveDependencies(struct Graph *graph, struct Node *const *
 /* Before, the last parameter of these is where the count is, in the place of the edges. */
 
 API Result cudaGraphGetEdges(struct Graph *graph, struct Node **from, struct Node **to, void *edges, size_t *count) {
-    return cudaGraphGetEdges_v2(graph, from, to, edges, has_cuda_12 ? edges : count);
+    return cudaGraphGetEdges_v2(graph, from, to, has_cuda_12 ? NULL : edges, has_cuda_12 ? edges : count);
 }
 
 API Result cudaGraphNodeGetDependencies(struct Node *node, struct Node **found, void *edges, size_t *count) {
-    return cudaGraphNodeGetDependencies_v2(node, found, edges, has_cuda_12 ? edges : count);
+    return cudaGraphNodeGetDependencies_v2(node, found, has_cuda_12 ? NULL : edges, has_cuda_12 ? edges : count);
 }
 
 API Result cudaGraphNodeGetDependentNodes(struct Node *node, struct Node **found, void *edges, size_t *count) {
-    return cudaGraphNodeGetDependentNodes_v2(node, found, edges, has_cuda_12 ? edges : count);
+    return cudaGraphNodeGetDependentNodes_v2(node, found, has_cuda_12 ? NULL : edges, has_cuda_12 ? edges : count);
 }
 
 /* Nodes of kernels name functions of the program. */
@@ -273,15 +276,17 @@ static Result add_node_of(NODES, void *asked) {
 }
 
 API Result cudaGraphAddNode_v2(struct Node **node, struct Graph *graph, struct Node *const *dependencies,
-                               const void *edges, size_t count, void *asked) {
-    (void)edges;
-    return add_node_of(node, graph, dependencies, count, asked);
+                               const struct EdgeData *edges, size_t count, void *asked) {
+    Result result = add_node_of(node, graph, dependencies, count, asked);
+    if (!result)
+        take_edges(*node, dependencies, edges, count);
+    return result;
 }
 
 API Result cudaGraphAddNode(struct Node **node, struct Graph *graph, struct Node *const *dependencies, const void *edges,
                             size_t count, void *asked) {
     return has_cuda_12 ? add_node_of(node, graph, dependencies, (size_t)edges, (void *)count)
-                       : add_node_of(node, graph, dependencies, count, asked);
+                       : cudaGraphAddNode_v2(node, graph, dependencies, edges, count, asked);
 }
 
 API Result cudaGraphKernelNodeGetParams(struct Node *node, struct RuntimeKernelNode *out) {

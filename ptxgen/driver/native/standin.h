@@ -132,6 +132,7 @@ void order_waited(const struct Clock *clock, bool idle);
 const struct Issue *order_begins(const struct Issue *issue);
 void order_handed_on(struct Clock *to);
 void order_ends(const struct Issue *before);
+u32 order_stream(void);
 void order_calls_back(void);
 void order_copied(const struct Copy *copy, const char *site);
 void order_filled(const struct Fill *fill, const char *site);
@@ -243,6 +244,7 @@ struct Event {
 };
 
 extern u64 device_nanoseconds;
+/* The stream that a handle means: 0, 1 and 2 are those of default streams. */
 struct Stream *stream_of(struct Stream *stream);
 struct Graph *capture_of(struct Stream *stream);
 Result submit(struct Stream *stream, const struct Operation *operation);
@@ -263,15 +265,30 @@ struct Node {
     struct Operation operation;
     struct Node **dependencies;
     size_t dependency_count;
-    bool enabled;
+    struct Node *programmatic; /* a kernel beside which this one may run: the edge from it is programmatic */
+    bool enabled, has_dependents; /* the latter: it is `programmatic` of another node */
     size_t order; /* place in the graph */
 };
 struct Node *add_node(struct Graph *graph, struct Node *const *dependencies, size_t count,
                       const struct Operation *operation);
 struct Graph *new_graph(void);
-Result run_graph(struct Graph *graph);
 struct Graph *copy_of(const struct Graph *graph);
 void depend(struct Node *node, struct Node *on);
+
+/* graph_run.c */
+enum { MOST_NESTED = 4 };
+struct Place { /* a node of a graph that runs for the `run`th time of all */
+    u64 run;
+    const struct Graph *graph;
+    size_t node;
+};
+struct Path { /* from the outermost graph to the node that runs; empty outside of graphs */
+    size_t depth;
+    struct Place places[MOST_NESTED];
+};
+Result run_graph(struct Graph *graph);
+const struct Path *graph_path(void);
+bool are_unordered_nodes(const struct Path *one, const struct Path *other);
 
 /* CUgraphNodeType. */
 enum {
@@ -367,6 +384,12 @@ extern const struct DriverName driver_names[];
 extern const struct RuntimeName runtime_names[];
 void *driver_function(const char *name, int version, bool *known);
 void *runtime_function(const char *name);
+
+/* thread_streams.c */
+extern bool has_thread_streams;
+void *thread_stream_variant(const char *name);
+/* The variant of a function that takes the handle 0 for the thread's own stream; the function itself if it has none. */
+void *thread_stream_variant_of(void *function);
 
 /* warp.c */
 bool is_warp(const void *caller);

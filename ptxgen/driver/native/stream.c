@@ -10,17 +10,40 @@ static u32 streams_made;
 
 /* Streams. */
 
+static void begin_stream(struct Stream *stream, u32 flags, int priority) {
+    stream->magic = STREAM_MAGIC;
+    stream->flags = (int)flags;
+    stream->priority = priority;
+    stream->id = __atomic_add_fetch(&streams_made, 1, __ATOMIC_RELAXED);
+    add_stream(stream);
+    order_new_stream();
+}
+
+/* The thread's own default stream, which waits for the legacy one and is waited for as other blocking streams are. It
+ * outlives its thread, since operations may be left in it. */
+static struct Stream *thread_stream(void) {
+    static __thread struct Stream *own;
+    if (!own) {
+        own = calloc(1, sizeof *own);
+        begin_stream(own, 0, 0);
+    }
+    return own;
+}
+
+struct Stream *stream_of(struct Stream *stream) {
+    enum { LEGACY = 1, PER_THREAD = 2 };
+    if ((u64)stream > PER_THREAD)
+        return stream;
+    bool is_own = (u64)stream == PER_THREAD || ((u64)stream != LEGACY && has_thread_streams);
+    return is_own ? thread_stream() : &default_stream;
+}
+
 API Result cuStreamCreateWithPriority(struct Stream **stream, u32 flags, int priority) {
     Result result = connect_emulator();
     if (result)
         return result;
     *stream = calloc(1, sizeof **stream);
-    (*stream)->magic = STREAM_MAGIC;
-    (*stream)->flags = (int)flags;
-    (*stream)->priority = priority;
-    (*stream)->id = __atomic_add_fetch(&streams_made, 1, __ATOMIC_RELAXED);
-    add_stream(*stream);
-    order_new_stream();
+    begin_stream(*stream, flags, priority);
     return SUCCESS;
 }
 
