@@ -101,6 +101,15 @@ class PollLoops(Observer):
         loop = self._loops[poll] if poll in self._loops else self._around(poll)
         if loop is None or self._program is None:
             return False
+        made = self._made_of(loop)
+        return all(
+            rank in loop.blocks or made.isdisjoint(operation.reads | operation.guard_reads)
+            for rank, _, operation in self._operations()
+        )
+
+    def _made_of(self, loop: _Loop) -> set[int]:
+        """The registers that the poll of a loop writes, and those that the loop computes from them."""
+        assert self._program is not None
         made, before = {loop.register}, 0
         while before < len(made):
             before = len(made)
@@ -108,21 +117,37 @@ class PollLoops(Observer):
                 for operation in self._program.blocks[rank].operations:
                     if not made.isdisjoint(operation.reads):
                         made |= operation.writes
-        return all(
-            rank in loop.blocks or made.isdisjoint(operation.reads | operation.guard_reads)
-            for rank, _, operation in self._operations()
-        )
+        return made
 
     def is_one_of_several(self, poll: Instruction) -> bool:
-        """Whether the loop around a poll makes other strong loads, too: each alone may not decide whether it ends."""
+        """Whether the loop around a poll makes other strong loads, too: each alone may not decide whether it ends.
+
+        Not of a load on which no branch of the loop depends, such as one of a sum.
+        """
         if poll not in self._shared:
             loop = self._loops[poll] if poll in self._loops else self._around(poll)
-            self._shared[poll] = loop is not None and any(
-                operation.statement is not poll and _is_strong_load(operation.statement.opcode)
-                for rank, _, operation in self._operations()
-                if rank in loop.blocks
+            self._shared[poll] = (
+                loop is not None
+                and self._decides(loop)
+                and any(
+                    operation.statement is not poll and _is_strong_load(operation.statement.opcode)
+                    for rank, _, operation in self._operations()
+                    if rank in loop.blocks
+                )
             )
         return self._shared[poll]
+
+    def _decides(self, loop: _Loop) -> bool:
+        """Whether a branch of a loop depends on what its poll reads."""
+        assert self._program is not None
+        made = self._made_of(loop)
+        return any(
+            operation.traits is not None
+            and operation.traits.control == "branch"
+            and not made.isdisjoint(operation.guard_reads)
+            for rank in loop.blocks
+            for operation in self._program.blocks[rank].operations
+        )
 
     def uses_result(self, statement: Instruction) -> bool:
         """Whether any instruction reads what an instruction writes to registers."""

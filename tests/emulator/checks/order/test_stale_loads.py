@@ -79,6 +79,29 @@ def test_stores_that_nothing_orders_are_missed(parts: tuple[str, str, str]) -> N
     assert {run(passing(*parts), schedule="random", seed=seed)[1] for seed in range(12)} == {OLD, NEW}
 
 
+#: CTA 1 adds up what CTA 0 has stored, in a loop that no load decides; compilers unroll such loops.
+SUM = """
+    setp.ne.u32 %p, %t, 0; @%p bra end; setp.ne.u32 %q, %c, 0; @%q bra take;
+    st.volatile.global.u32 [%data], 1; st.volatile.global.u32 [%data+4], 1; st.volatile.global.u32 [%data+8], 1;
+    st.volatile.global.u32 [%data+12], 1; FENCE st.volatile.global.u32 [%flag], 1; bra end;
+    take: ld.volatile.global.u32 %x, [%flag]; setp.ne.u32 %p, %x, 1; @%p bra take; FENCE
+    mov.u32 %z, 0; mov.u32 %y, 0;
+    more: ld.volatile.global.u32 %x, [%data]; add.u32 %z, %z, %x;
+    ld.volatile.global.u32 %x, [%data+4]; add.u32 %z, %z, %x;
+    add.u64 %data, %data, 8; add.u32 %y, %y, 1; setp.lt.u32 %p, %y, 2; @%p bra more; st.global.u32 [%mine], %z;
+    end: ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late"])
+def test_a_loop_that_adds_up_what_it_loads(schedule: Any) -> None:
+    words = np.zeros(64, np.uint32)
+    for fence, total in (("membar.gl;", 4), ("", 0)):
+        body = HEAD + SUM.replace("FENCE", fence)
+        report, (_, given) = launch(body, [words, np.full(2, 99, np.uint32)], block=32, grid=2, schedule=schedule)
+        assert (report.status, given[1]) == ("ok", total), report.summary()
+
+
 def test_what_has_been_read_stays_read() -> None:
     """8.10.5, and 8.9.4: also for who knows of another's read."""
     twice = (
