@@ -114,7 +114,7 @@ def graphs(torch: Any, gemm: Any) -> list[dict[str, Any]]:
 
 
 _FIRST = """
-import time, torch
+import json, time, torch
 a, b = torch.randn(333, 2880, device="cuda").bfloat16(), torch.randn(2880, 2880, device="cuda").bfloat16()
 torch.mm(a, b); torch.cuda.synchronize()
 start = time.perf_counter()
@@ -126,11 +126,11 @@ c = torch.randn(777, 2880, device="cuda").bfloat16(); torch.cuda.synchronize()
 second = time.perf_counter()
 ptxgen.torch.gemm(c, b.t()); torch.cuda.synchronize()
 third = time.perf_counter()
-print(imported - start, first - imported, third - second)
+print(json.dumps({"import": imported - start, "first call": first - imported, "another shape": third - second}))
 """
 
 
-def first_calls() -> dict[str, list[float]]:
+def first_calls() -> dict[str, dict[str, float]]:
     """Seconds of the import, of a process's first call and of another shape's, without and with cubins on disk."""
     made = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +139,7 @@ def first_calls() -> dict[str, list[float]]:
             done = subprocess.run(
                 [sys.executable, "-c", _FIRST], env=environment, capture_output=True, text=True, check=False
             )
-            made[name] = [round(float(each), 4) for each in done.stdout.split()] if done.returncode == 0 else []
+            made[name] = {} if done.returncode else json.loads(done.stdout)
             if done.returncode:
                 print(done.stderr[-1500:], flush=True)
     return made
