@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.collection import paused_collection
@@ -148,6 +149,10 @@ class _Body:
     registers: list[Register]
 
 
+#: A block that machine code executes as a whole: addresses and numbers in the order of `struct block` of blocks.c.
+BlockCode = tuple[int, int, int, int, int, int, int]
+
+
 class NativeBlocks:
     """What is known of blocks as machine code: how often each has run, and the runs of its instructions."""
 
@@ -159,6 +164,10 @@ class NativeBlocks:
         self.codes: dict[int, bytes | None] = {}
         #: Operations of runs, by the `id` of each of their instructions.
         self.runs: dict[tuple[int, ...], Operation] = {}
+        #: The code of each of them, by its `id`.
+        self.held: dict[int, NDArray[np.uint8]] = {}
+        #: By rank, the code of blocks of which nothing is watched; None where it is not all of the block.
+        self.whole: list[BlockCode | None] = [None] * blocks
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,14 @@ def encode(operation: Operation, library: Library) -> bytes | None:
     return _PACKED.pack(number, flags, guard, *registers[0], *registers[1], *sizes[0], *sizes[1], 0, 0, 0, *values)
 
 
+def encoded_guard(operation: Operation) -> int | None:
+    """The guard of an instruction as the library has it, None if it has no such guards."""
+    try:
+        return _guard(operation.statement.guard, operation.names)
+    except _NotHere:
+        return None
+
+
 def _guard(guard: syntax.Guard | None, names: Names) -> int:
     if guard is None:
         return 0

@@ -58,6 +58,9 @@ class Library:
         self.lowest = loaded.ptxgen_lowest
         self.lowest.restype = count
         self.lowest.argtypes = [pointer, pointer, pointer, count, pointer]
+        self.steps = loaded.ptxgen_steps
+        self.steps.restype = count
+        self.steps.argtypes = [pointer, count, count, pointer, pointer]
         self.sums = loaded.ptxgen_sums
         self.sums.argtypes = [*[pointer] * 7, *[count] * 3]
         self.offsets = loaded.ptxgen_offsets

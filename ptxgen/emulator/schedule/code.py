@@ -10,10 +10,12 @@ from typing import Any
 from ptxgen.emulator.load.program import Block, Operation, Program
 from ptxgen.emulator.load.unused import Unused
 from ptxgen.emulator.native.library import Library, library
-from ptxgen.emulator.native.runs import with_runs
+from ptxgen.emulator.native.runs import code_of_block, with_runs
+from ptxgen.emulator.native.steps import Steps
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.warpgroups import is_move
+from ptxgen.emulator.state.warps import Warps
 
 #: Makes of an operation one that is watched.
 Watcher = Callable[[Operation], Operation]
@@ -29,9 +31,11 @@ class Code:
     """
 
     def __init__(
-        self, program: Program, machine: Machine, watchers: Sequence[Watcher], *, single: bool = False
+        self, program: Program, machine: Machine, warps: Warps, watchers: Sequence[Watcher], *, single: bool = False
     ) -> None:
-        self._program, self._machine = program, machine
+        self._program, self._machine, self._warps = program, machine, warps
+        #: Takes steps by machine code alone, once there is a block that is nothing else.
+        self.steps: Steps | None = None
         #: Instructions that nothing executes, as only data depend on them.
         self._unused = frozenset[Operation]() if machine.timeline.computes else Unused.of(program).operations
         self._library = None if single else library()
@@ -55,12 +59,19 @@ class Code:
     def _native(self, rank: int, block: Block, library: Library) -> Block:
         program, native = self._program, self._program.native
         is_watched = block is not program.blocks[rank]
-        if not is_watched and (made := native.unwatched[rank]) is not None:
-            return made
-        operations = with_runs(block.operations, self._executed(rank).operations, native, library)
-        made = replace(block, operations=operations)
-        if not is_watched:
-            native.unwatched[rank] = made
+        made = None if is_watched else native.unwatched[rank]
+        if made is None:
+            original = self._executed(rank).operations
+            made = replace(block, operations=with_runs(block.operations, original, native, library))
+            whole = code_of_block(made, original, native, library)
+            if not is_watched:
+                native.unwatched[rank], native.whole[rank] = made, whole
+        else:
+            whole = native.whole[rank]
+        if whole is not None:
+            if self.steps is None:
+                self.steps = Steps(self._machine, self._warps, library)
+            self.steps.add(rank, whole)
         return made
 
     def _executed(self, rank: int) -> Block:

@@ -25,6 +25,7 @@ from ptxgen.emulator.load.operands import Unmodelled
 from ptxgen.emulator.load.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.granules import distinct
+from ptxgen.emulator.native.steps import Steps
 from ptxgen.emulator.schedule.code import Code, Watcher
 from ptxgen.emulator.schedule.deadlock import report_deadlock
 from ptxgen.emulator.schedule.livelock import Repetition
@@ -106,7 +107,10 @@ class Scheduler:
         self._patience = _LEAST_PATIENCE if explored else _QUIET_STEPS
         self._look_at, self._give_ups, self.spinning, self._ask_at = 0, 0, False, _ASK_AFTER
         self._traced = machine.events.observes("instruction_issued")
-        self.code = Code(program, machine, watchers, single=self._traced)
+        self.code = Code(program, machine, warps, watchers, single=self._traced)
+        #: Whether time decides nothing while warps run (`Timeline.advance`), nor chance which of them do.
+        in_order = machine.timeline.schedule in ("eager", "late") and warps.in_order and not warps.one_by_one
+        self._may_skip = in_order and self.delays is None and not self._traced
         self._rounds, self._retries = Repetition(self._state), Repetition(self._state)
         machine.wake, machine.cancel = warps.wake, self._cancel
         self._start(range(clusters.resident))
@@ -238,7 +242,31 @@ class Scheduler:
                 if self.blocked:
                     report_deadlock(self)
                     return "deadlock"
+                if self.code.steps is not None and self._may_skip:
+                    self._take_steps(self.code.steps)
         return status
+
+    def _take_steps(self, native: Steps) -> None:
+        """Take steps by machine code, up to the next one that is Python's to take: as `_next` and `_step` would."""
+        machine, warps, before = self.machine, self.warps, self.warps.steps
+        if machine.effects != self._seen_effects or machine.transfers.loads or machine.watched or warps.any_ahead:
+            return
+        quiet = before - self._quiet_since
+        short, longer = self._patience, min(2 * self._patience, _QUIET_STEPS)
+        if quiet < short:
+            limit = self._quiet_since + short
+        elif quiet < longer:
+            limit = self._quiet_since + longer
+        elif self._look_at and not machine.reads_time:
+            limit = self._look_at
+            if self.outside is not None:
+                limit = min(limit, self._quiet_since + self._ask_at)
+        else:
+            return
+        limit = self._watchdog.allows(before, limit)
+        if limit > before:
+            self.instructions += native.run(limit, fairly=quiet >= short)
+            machine.timeline.now += warps.steps - before
 
     def _is_helped(self, *, certain: bool) -> bool:
         """Whether something outside the launch lets loops go on that spin, or seem to."""

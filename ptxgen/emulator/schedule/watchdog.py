@@ -53,6 +53,13 @@ class Watchdog:
                 launches.STEP_LIMIT,
             )
 
+    def allows(self, steps: int, limit: int) -> int:
+        """Up to which step, at most `limit`, a launch that has taken so many may go on without asking."""
+        limit = min(limit, self.max_steps)
+        if self._timeout is None and self._notify is None:
+            return limit
+        return min(limit, steps - steps % _STEPS + _STEPS - 1)
+
     def step(self, steps: int, done: int, ctas: int, at: Instruction | None) -> None:
         """A launch is about to run a block, which begins with an instruction. Raises Incomplete."""
         if steps > self.max_steps:

@@ -49,7 +49,8 @@ class Warps:
         self.waits: dict[object, list[tuple[int, NDArray[np.bool_], Operation]]] = {}
         #: Rows whose timed waits give up: mbarrier.try_wait then returns false.
         self.timed_out = np.zeros(warps, np.bool_)
-        self._aligned = np.array([block.aligned for block in program.blocks], np.bool_)
+        #: By block, whether it requires the whole warp.
+        self.aligned = np.array([block.aligned for block in program.blocks], np.bool_)
         self._separable = np.array([block.separable for block in program.blocks], np.bool_)
         #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
         self._apart = machine.timeline.schedule == "random" and any_set(self._separable)
@@ -58,7 +59,8 @@ class Warps:
         self._leaves_behind = machine.timeline.schedule == "random" and any_set(self._resumes)
         #: Those that are, and until which step; none else is meanwhile.
         self._behind, self._behind_until = np.zeros(warps, np.bool_), -1
-        self._fair_pc = -1
+        #: Where `pick_fairly` has been last.
+        self.fair_pc = -1
         #: Blocks of loops that poll; the warps that are in one again, and those that have had an effect since they went
         #: back in the program.
         self._blocks, self._polls = program.blocks, np.zeros(len(program.blocks), np.bool_)
@@ -69,10 +71,11 @@ class Warps:
         self.polling, self.acted = np.zeros(warps, np.bool_), np.zeros(warps, np.bool_)
         #: Lanes that have run ahead of others of their warp with a lower pc.
         self._ahead = np.zeros((warps, 32), np.bool_)
-        self._any_ahead = False
+        self.any_ahead = False
         #: All lanes of some warps that have just moved together, and where to; None once anything else has changed.
         self._together: tuple[Group, int] | None = None
-        self._in_order = machine.timeline.schedule != "random" and not machine.timeline.starves
+        #: Whether no random choice decides which warps run next.
+        self.in_order = machine.timeline.schedule != "random" and not machine.timeline.starves
         #: Of a rerun whose warps run one after the other (`Perturbation`): in which order, and which runs now.
         self.one_by_one = machine.perturbation.one_by_one if machine.perturbation is not None else ""
         self._alone = 0
@@ -86,7 +89,7 @@ class Warps:
 
     def leave(self, group: Group) -> None:
         """All lanes of a group have left the kernel."""
-        if group.mask is None and not self._any_ahead:
+        if group.mask is None and not self.any_ahead:
             which, self._together = group.warps, None
             self.pc[which] = self.current[which] = EXITED
             self.ready[which], self.uniform[which] = False, True
@@ -98,13 +101,13 @@ class Warps:
         """Recompute the pc and readiness of these warps after their lanes moved or were held or woken."""
         self._together = None
         library = chosen()
-        if library is not None and not self._any_ahead:
+        if library is not None and not self.any_ahead:
             which = np.ascontiguousarray(warps)
             pc, held, current, *rest = self._pointers
             library.refresh(pc, held, pointer_to(which), len(which), EXITED, current, *rest)
             return
         pc = self.pc[warps]
-        current = self._first(warps, pc) if self._any_ahead else pc.min(axis=1)
+        current = self._first(warps, pc) if self.any_ahead else pc.min(axis=1)
         candidates = (pc == current[:, None]) & ~self.held[warps]
         self.current[warps] = current
         self.ready[warps] = candidates.any(axis=1) & (current != EXITED)
@@ -130,14 +133,18 @@ class Warps:
 
     def _first(self, warps: NDArray[np.int64], pc: NDArray[np.int64]) -> NDArray[np.int64]:
         """The pc at which these warps run next: lanes that ran ahead wait at `.aligned` instructions for the others."""
-        waits = self._ahead[warps] & self._aligned[np.minimum(pc, len(self._aligned) - 1)]
+        waits = self._ahead[warps] & self.aligned[np.minimum(pc, len(self.aligned) - 1)]
         current = np.where(waits, EXITED, pc).min(axis=1)
         current = np.where(current == EXITED, pc.min(axis=1), current)
         whole = ((pc == current[:, None]) | (pc == EXITED)).all(axis=1)
         if any_set(whole):
             self._ahead[warps[whole]] = False
-            self._any_ahead = any_set(self._ahead)
+            self.any_ahead = any_set(self._ahead)
         return current
+
+    def moved(self) -> None:
+        """Machine code has moved warps."""
+        self._together = None
 
     def move(self, group: Group, pc: int) -> None:
         """All lanes of a group go to a block."""
@@ -193,12 +200,12 @@ class Warps:
         """
         free = (self.pc != EXITED) & ~self.held
         parked = self.pc != self.current[:, None]
-        free &= ~(parked & self._aligned[np.minimum(self.pc, len(self._aligned) - 1)])
+        free &= ~(parked & self.aligned[np.minimum(self.pc, len(self.aligned) - 1)])
         pcs = self.pc[free]
         if not len(pcs):
             return None
-        later = pcs[pcs > self._fair_pc]
-        self._fair_pc = pc = int(later.min() if len(later) else pcs.min())
+        later = pcs[pcs > self.fair_pc]
+        self.fair_pc = pc = int(later.min() if len(later) else pcs.min())
         mask = free & (self.pc == pc)
         self._go_ahead(mask & parked)
         warps = np.flatnonzero(mask.any(axis=1))
@@ -209,7 +216,7 @@ class Warps:
         """Lanes, (warps, 32), run ahead of others of their warps."""
         if any_set(lanes):
             self._ahead |= lanes
-            self._any_ahead = True
+            self.any_ahead = True
 
     def pick(self) -> Group | None:
         """The warps to run next: those with the lowest pc, or now and then those that waited longest."""
@@ -217,7 +224,7 @@ class Warps:
         count = count_nonzero(ready)
         if not count:
             return None
-        if self._in_order and not self.one_by_one:
+        if self.in_order and not self.one_by_one:
             if self._together is not None and self._together[0].size == count:
                 return self._together[0]  # no other warp is ready
             if self.steps % _LOOK and (library := chosen()) is not None:
@@ -331,7 +338,7 @@ class Warps:
         """
         free = (self.pc != EXITED) & ~self.held & (self.pc != self.current[:, None])
         for warp, _, _ in self.waits.get(GRIDS_BEFORE, ()):
-            free[warp] &= ~self._aligned[np.minimum(self.pc[warp], len(self._aligned) - 1)]
+            free[warp] &= ~self.aligned[np.minimum(self.pc[warp], len(self.aligned) - 1)]
         warps = np.flatnonzero(free.any(axis=1))
         if not len(warps):
             return None

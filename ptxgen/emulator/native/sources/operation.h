@@ -134,7 +134,19 @@ static __attribute__((noinline)) const u8 *acting(const struct operation *op, co
     spread(op, WHICH, NAME##_constant, sizeof(TYPE));
 
 #define LOAD(NAME, WHICH, TYPE)                                                                                        \
-    const TYPE *restrict NAME##_lanes = lanes_of(op, WHICH, rows, warp, NAME##_constant, sizeof(TYPE));
+    const TYPE *NAME##_lanes = lanes_of(op, WHICH, rows, warp, NAME##_constant, sizeof(TYPE));
+
+/* Where results go: to their register, whose lanes may be those of an operand, or to `temporary` for `put`. */
+static inline void *into(const struct operation *op, const struct rows *rows, int64_t warp, const u8 *mask,
+                         void *temporary, int size)
+{
+    if (mask || op->to[0] < 0 || op->sizes[0] != size)
+        return temporary;
+    return rows->registers[op->to[0]] + warp * LANES * size;
+}
+
+/* A lane depends on no other one, even where the results are in the register of an operand. */
+#define EACH_LANE _Pragma("GCC ivdep") for (int lane = 0; lane < LANES; lane++)
 
 #define UNARY(NAME, TD, TA, EXPRESSION)                                                                                \
     static void NAME(const struct operation *op, const struct rows *rows)                                              \
@@ -144,12 +156,14 @@ static __attribute__((noinline)) const u8 *acting(const struct operation *op, co
         OPERAND(a, 0, TA)                                                                                              \
         EACH_WARP({                                                                                                    \
             LOAD(a, 0, TA)                                                                                             \
-            TD result[LANES];                                                                                          \
-            for (int lane = 0; lane < LANES; lane++) {                                                                 \
+            TD temporary[LANES];                                                                                       \
+            TD *result = into(op, rows, warp, mask, temporary, sizeof(TD));                                            \
+            EACH_LANE {                                                                                                \
                 TA a = a_lanes[lane];                                                                                  \
                 result[lane] = (TD)(EXPRESSION);                                                                       \
             }                                                                                                          \
-            put(op, 0, rows, warp, result, sizeof(TD), mask);                                                          \
+            if (result == temporary)                                                                                   \
+                put(op, 0, rows, warp, result, sizeof(TD), mask);                                                      \
         })                                                                                                             \
     }
 
@@ -163,13 +177,15 @@ static __attribute__((noinline)) const u8 *acting(const struct operation *op, co
         EACH_WARP({                                                                                                    \
             LOAD(a, 0, TA)                                                                                             \
             LOAD(b, 1, TB)                                                                                             \
-            TD result[LANES];                                                                                          \
-            for (int lane = 0; lane < LANES; lane++) {                                                                 \
+            TD temporary[LANES];                                                                                       \
+            TD *result = into(op, rows, warp, mask, temporary, sizeof(TD));                                            \
+            EACH_LANE {                                                                                                \
                 TA a = a_lanes[lane];                                                                                  \
                 TB b = b_lanes[lane];                                                                                  \
                 result[lane] = (TD)(EXPRESSION);                                                                       \
             }                                                                                                          \
-            put(op, 0, rows, warp, result, sizeof(TD), mask);                                                          \
+            if (result == temporary)                                                                                   \
+                put(op, 0, rows, warp, result, sizeof(TD), mask);                                                      \
         })                                                                                                             \
     }
 
@@ -185,14 +201,16 @@ static __attribute__((noinline)) const u8 *acting(const struct operation *op, co
             LOAD(a, 0, TA)                                                                                             \
             LOAD(b, 1, TB)                                                                                             \
             LOAD(c, 2, TC)                                                                                             \
-            TD result[LANES];                                                                                          \
-            for (int lane = 0; lane < LANES; lane++) {                                                                 \
+            TD temporary[LANES];                                                                                       \
+            TD *result = into(op, rows, warp, mask, temporary, sizeof(TD));                                            \
+            EACH_LANE {                                                                                                \
                 TA a = a_lanes[lane];                                                                                  \
                 TB b = b_lanes[lane];                                                                                  \
                 TC c = c_lanes[lane];                                                                                  \
                 result[lane] = (TD)(EXPRESSION);                                                                       \
             }                                                                                                          \
-            put(op, 0, rows, warp, result, sizeof(TD), mask);                                                          \
+            if (result == temporary)                                                                                   \
+                put(op, 0, rows, warp, result, sizeof(TD), mask);                                                      \
         })                                                                                                             \
     }
 
@@ -210,7 +228,7 @@ static __attribute__((noinline)) const u8 *acting(const struct operation *op, co
             LOAD(b, 1, TA)                                                                                             \
             pred result[LANES];                                                                                        \
             pred other[LANES];                                                                                         \
-            for (int lane = 0; lane < LANES; lane++) {                                                                 \
+            EACH_LANE {                                                                                                \
                 TA a = a_lanes[lane];                                                                                  \
                 TA b = b_lanes[lane];                                                                                  \
                 result[lane] = (EXPRESSION) ? 1 : 0;                                                                   \
