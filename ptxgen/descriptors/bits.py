@@ -149,13 +149,15 @@ class BitStruct:
         """
         bits = cls._bits(int.from_bytes(encoded, "little") if isinstance(encoded, bytes) else encoded)
         values, problems = cls._parse(bits, facts)
-        value = None
-        if not problems:
+        made = None
+        if problems.keys() <= {*cls.constants, "reserved"}:  # the fields themselves are legal
             try:
-                value = cls(**values)
+                made = cls(**values)
             except DescriptorError as error:
-                problems[""] = str(error)
-        return cls._reading(bits, values, problems, value)
+                if not problems:
+                    problems[""] = str(error)
+        reading = cls._reading(bits, values, problems, None if problems else made)
+        return reading if made is None or not problems else dataclasses.replace(reading, warnings=made.warnings())
 
     @classmethod
     def problem_count(cls, encoded: int, **facts: Any) -> int:
@@ -225,7 +227,8 @@ class BitStruct:
                 raw = declared.extract(bits)
                 values[name] = declared.from_raw(raw, values)
                 if values[name] is None:
-                    problems[name] = f"{name} must be {_codes(declared, values)}, not {raw}"
+                    hint = cls._code_hint(name, raw)
+                    problems[name] = f"{name} must be {_codes(declared, values)}, not {raw}{hint}"
         for name, declared in cls.bit_fields.items():
             if declared.length:
                 values[name] = _decode_array(name, declared, bits, values, problems, cls.range_name)
@@ -234,6 +237,11 @@ class BitStruct:
     @classmethod
     def _reserved_hint(cls, bits: int) -> str:
         """Return what may have set reserved bits, as the end of a sentence; empty where nothing is likely."""
+        return ""
+
+    @classmethod
+    def _code_hint(cls, name: str, raw: int) -> str:
+        """Return where the illegal code of a field may come from, as the end of a sentence; empty where not known."""
         return ""
 
     @classmethod

@@ -115,9 +115,16 @@ class _Matrix:
         return f": fields take units of 16 bytes; was {words} written in bytes?" if found else ""
 
     def _hints(self) -> tuple[str, ...]:
-        if SWIZZLES[self.swizzle].width and self.leading_byte_offset == 16 and self.major != "mn":
-            return ("LBO is ignored for swizzled K-major layouts; 1 unit (16 bytes) is what CUTLASS writes there",)
-        return ()
+        mode, hints = SWIZZLES[self.swizzle], list[str]()
+        if mode.width and self.leading_byte_offset == 16 and self.major != "mn":
+            hints.append("LBO is ignored for swizzled K-major layouts; 1 unit (16 bytes) is what CUTLASS writes there")
+        other = {8 * SWIZZLES[each].row_bytes: each for each in ("32B", "64B", "128B")}.get(self.stride_byte_offset)
+        if mode.width and other and SWIZZLES[other].row_bytes > mode.row_bytes:
+            hints.append(
+                f"SBO is {8 * mode.row_bytes} bytes in a compact {self.swizzle} tile; {self.stride_byte_offset} is "
+                f"that of {other}: was the swizzle meant to be {other}?"
+            )
+        return tuple(hints)
 
 
 def _stride_words(name: str, values: Mapping[str, Any]) -> str | None:
@@ -250,6 +257,10 @@ class SmemDescriptor(_Matrix, BitStruct, bits=64):
         if values["lbo_mode"] == "absolute":
             names.append("lbo-absolute")
         return tuple(names)
+
+    @classmethod
+    def _code_hint(cls, name: str, raw: int) -> str:
+        return "; a tensormap's code of 128B is 3, a descriptor's is 2" if (name, raw) == ("swizzle", 3) else ""
 
     def encode(self) -> int:
         """Return the 64-bit descriptor."""

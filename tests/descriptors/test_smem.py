@@ -216,3 +216,37 @@ def test_an_address_in_bytes_that_passes_its_field_is_named() -> None:
     assert problem.endswith("was LBO 0x8000 written in bytes?")
     (problem,) = SmemDescriptor.read(1 << 46 | 0x4001).problems
     assert "bytes" not in problem
+
+
+def test_offsets_in_bytes_are_noticed_beside_missing_fixed_bits() -> None:
+    for bits in (1024 << 32 | 2 << 61 | 64, 1 << 46 | 1 << 15 | 1024 << 32 | 2 << 61 | 64):
+        reading = SmemDescriptor.read(bits)
+        assert len(reading.problems) == 1
+        assert [each.split(":")[0] for each in reading.warnings] == ["SBO is 16384 bytes"]
+
+
+@pytest.mark.parametrize(
+    ("format", "sbo", "swizzle", "asked"),
+    [
+        (SmemDescriptor, 1024, "64B", "128B"), (SmemDescriptor, 512, "32B", "64B"),
+        (SmemDescriptor, 1024, "32B", "128B"),
+        (WgmmaDescriptor, 1024, "64B", "128B"), (WgmmaDescriptor, 1024, "32B", "128B"),
+        (SmemDescriptor, 1024, "128B", ""), (SmemDescriptor, 512, "64B", ""), (SmemDescriptor, 2048, "64B", ""),
+        (WgmmaDescriptor, 256, "32B", ""), (SmemDescriptor, 1024, "none", ""),
+        (SmemDescriptor, 512, "128B_atom_32B", ""),
+    ],
+)  # fmt: skip
+def test_the_offset_of_another_swizzle_is_noticed(
+    format: type[SmemDescriptor | WgmmaDescriptor], sbo: int, swizzle: str, asked: str
+) -> None:
+    """A compact tile has 8 rows of the swizzle between its groups: 1024, 512 and 256 bytes for 128B, 64B and 32B."""
+    notes = format.read(format(start_address=0, stride_byte_offset=sbo, swizzle=swizzle).encode()).notes
+    assert [each for each in notes if "was the swizzle" in each] == (
+        [f"SBO is {int(swizzle[:-1]) * 8} bytes in a compact {swizzle} tile; {sbo} is that of {asked}: "
+         f"was the swizzle meant to be {asked}?"] if asked else []
+    )  # fmt: skip
+
+
+def test_the_swizzle_of_a_tensormap_is_named() -> None:
+    (problem,) = SmemDescriptor.read(1 << 46 | 3 << 61 | 64 << 32 | 64).problems
+    assert problem.endswith("not 3; a tensormap's code of 128B is 3, a descriptor's is 2")
