@@ -93,7 +93,8 @@ def find(word: str) -> Concept | None:
     found = next((_names()[each] for each in (asked, asked.removesuffix("s"), f"{asked}s") if each in _names()), None)
     if found is not None or re.search(r"[\s.@{\[,;%]", asked.replace(" ", "")):
         return found
-    for each in dict.fromkeys((asked, asked.rpartition("::")[2])):
+    space, _, own = asked.rpartition("::")
+    for each in dict.fromkeys((asked, asked if " " in space else own)):
         joined = each.replace(" ", "")
         for spelling in (joined, joined.removesuffix("s")):
             if len(spelling) > 3 and spelling in _joined():

@@ -89,8 +89,18 @@ def _distance(one: str, other: str) -> int:
     ).total()
 
 
+def recorded(opcode: str) -> str:
+    """An opcode with as many of its modifiers as a form has: `LDTM` of `LDTM.x32`; empty where no form has it."""
+    while opcode and not sources(opcode):
+        opcode = opcode.rpartition(".")[0]
+    return opcode
+
+
 def sources(opcode: str) -> dict[str, dict[str, str]]:
-    """By declaration and target a form whose SASS has an opcode (`UTMALDG`): the one with the fewest instructions."""
+    """By declaration and target a form whose SASS has an opcode (`UTMALDG`): the one with the fewest instructions.
+
+    Modifiers of the opcode count, in order: `USETMAXREG.TRY_ALLOC`.
+    """
     wanted = re.compile(rf"(^|[ ,]){re.escape(opcode)}(?=[. ,]|$)")
     found: dict[str, dict[str, str]] = {}
     for key, targets in index().forms.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from ptxgen.catalog import kernels
+from ptxgen.cli.launch.run import run
 from ptxgen.device import Finding, LaunchReport
 from ptxgen.gemm import find
 from tests.support.command_line import Cli, Outcome
@@ -419,3 +421,4 @@ def test_the_options_of_run_are_in_groups(cli: Cli) -> None:
     assert {"--device", "--ncu", "--ncu-report", "--ncu-options"} == set(options["A GPU"])
     assert {"--arg", "--out", "--grid", "--block"} <= set(options["A file of your own"])
     assert len(options["Options"]) <= 16
+    assert len(inspect.getsource(run).splitlines()) <= 100

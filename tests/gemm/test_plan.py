@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -256,3 +257,9 @@ def test_arrays_of_another_size_or_type_are_refused() -> None:
     ):
         with pytest.raises(PlanError, match=message):
             problem.arguments(*wrong)
+
+
+def test_a_plan_is_made_in_short_steps() -> None:
+    """One function a kind of plan; what each part needs stands in `ptxgen.gemm.parts`."""
+    for made in (GemmPlan.of, GemmPlan._naive, GemmPlan._gemv):  # type: ignore[reportPrivateUsage]
+        assert len(inspect.getsource(made).splitlines()) <= 45, made

@@ -124,6 +124,10 @@ def explain(
         "m": m,
     }
     given_options = {name: each for name, each in options.items() if each not in ("", None)}
+    if value is not None and what not in (*FORMATS, "facts", "checks", "concepts") and diff is None:
+        phrase = " ".join(filter(None, [what, value, *(more or [])]))
+        if not given_options and (concept := concept_of(phrase)) is not None:  # a name without its quotes
+            return show_concept(concept, phrase, as_json)
     if more and what in ("facts", "checks", "concepts"):
         value = " ".join([value or "", *more])
     elif more and not _is_fields(what, value):
@@ -154,7 +158,7 @@ def explain(
         )
     if value is None and (what not in FORMATS or what in _OPCODES):
         from ptxgen.concepts.atoms import opcode_of
-        from ptxgen.sass.index import sources
+        from ptxgen.sass.index import recorded, sources
 
         if not what.strip():
             raise InputError("explain needs an INSTRUCTION, a CONCEPT, a FORMAT with a VALUE, or facts; this is empty")
@@ -164,26 +168,32 @@ def explain(
             return _instruction(opcode, as_json)
         if (concept := concept_of(what)) is not None:
             return show_concept(concept, what, as_json)
-        if re.fullmatch(r"[A-Z][A-Z0-9]*", what.strip()) and (found := sources(what.strip())):
-            return show_sources(what.strip(), found, as_json)
+        if re.fullmatch(r"[A-Z][A-Z0-9]*(\.\w+)*", what.strip()) and (opcode := recorded(what.strip())):
+            if opcode != what.strip() and not as_json:
+                print(f"no recorded form has {what.strip()}; of {opcode}:")
+            return show_sources(opcode, sources(opcode), as_json)
         if ("." in what or "/" in what) and Path(what).is_file():
             raise InputError(
                 f"{what} is a file: 'ptxgen check {what}' reads PTX, and a FORMAT before it a descriptor's bytes"
             )
         _question_code(what)
         return explain_checks(what, as_json, False) if _is_check(what) else _instruction(what, as_json)
+    return _explain_value(what, [] if value is None else [value, *(more or [])], given_options, as_json)
+
+
+def _explain_value(format: str, words: list[str], options: dict[str, Any], as_json: bool) -> int:
+    """Explain a value of a format, or one that fields make; list the fields without a value."""
     from ptxgen.cli.common.terminal import output
     from ptxgen.cli.reference.formats import encoded, show_fields
     from ptxgen.cli.reference.reading import print_reading
 
-    if value is None:
-        _reader(what, given_options)
-        return show_fields(what, given_options, as_json)
-    if _is_fields(what, value):
-        _reader(what, given_options)
-        number, given_options = encoded(what, [value, *(more or [])], given_options)
-        value = f"{number:#x}"
-    reader = _reader(what, given_options)
+    reader = _reader(format, options)
+    if words in ([], ["fields"]):
+        return show_fields(format, options, as_json)
+    value = words[0]
+    if _is_fields(format, value):
+        number, options = encoded(format, words, options)
+        value, reader = f"{number:#x}", _reader(format, options)
     reading = reader.read(value)
     also = reader.also(value)
     if as_json:
@@ -193,8 +203,9 @@ def explain(
             print_reading(out, reading.text)
         if also:
             print(f"also legal as {', '.join(also)}")
-        if what in ("smem", "wgmma") and not reading.problems and use != "scales":
-            print(f"drawn by: ptxgen layout descriptor {reading.bits} format={what} major={major or 'k'} type=f16")
+        if format in ("smem", "wgmma") and not reading.problems and options.get("use") != "scales":
+            major = options.get("major", "k")
+            print(f"drawn by: ptxgen layout descriptor {reading.bits} format={format} major={major} type=f16")
     return WRONG if reading.problems else OK
 
 
@@ -210,21 +221,28 @@ def answer_question(question: str, as_json: bool) -> int:
     """Answer a question in English by the command that it is read as. Raises InputError where it names nothing."""
     from ptxgen import concepts, descriptors
     from ptxgen.cli.reference.concepts import link
-    from ptxgen.cli.reference.points import query, query_of
-    from ptxgen.cli.reference.questions import instruction_of, layout_command, named_concepts
+    from ptxgen.cli.reference.layout import layout
+    from ptxgen.cli.reference.layout_questions import layout_command, unread
+    from ptxgen.cli.reference.questions import instruction_of, named_concepts
+    from ptxgen.cli.reference.value_questions import value_command
     from ptxgen.sass.index import sources
 
     def say(command: str) -> None:
         if not as_json:
             print(f"read as: ptxgen {command}")
 
-    if (words := layout_command(question)) is not None and (asked := query_of(words[0], words[1:])) is not None:
+    if (words := layout_command(question)) is not None:
         command = f"layout {shlex.join(words)}"
+        if left := unread(question, words):
+            raise InputError(f"{' and '.join(left)} in the question is not read; without it: ptxgen {command}")
+        say(command)
         try:
-            say(command)
-            return query(asked, as_json)
+            return layout(words[0], words[1:], as_json=as_json)
         except descriptors.DescriptorError as error:
             raise InputError(f"{error} (ptxgen {command})") from None
+    if words := value_command(question):
+        say(f"explain {shlex.join(words)}")
+        return _explain_value(words[0], words[1:], {}, as_json)
     if (number := re.search(r"\b0x[0-9a-f]{6,16}\b", question, re.I)) is not None:
         say(f"explain {number[0]}")
         return show_guesses(number[0], int(number[0], 16), as_json)

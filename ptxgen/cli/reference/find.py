@@ -256,7 +256,7 @@ def show_sources(opcode: str, found: Mapping[str, Mapping[str, str]], as_json: b
         print(json.dumps({"sass": opcode, "forms": found}, indent=2))
         return OK
     with output() as out:
-        out.print(Text(opcode, style="bold").append("  SASS, of which ptxas makes it (each form alone in a kernel):"))
+        out.print(Text(opcode, style="bold").append("  SASS, of which ptxas makes it (each form in a small kernel):"))
         shown = list(found.items())[:_SHOWN_VALUES]
         width = max(len(key) for key, _ in shown)
         for key, targets in shown:

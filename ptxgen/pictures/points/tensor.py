@@ -238,8 +238,9 @@ def scales(
     }
     held_by = () if not pair else ("both CTAs hold the scales of all of N (fact sfb-both-ctas)",) * (of == "b")
     whose = f" of {of.upper()} in a pair, M {m}" if pair else ""
+    blocks = -(-rows // 128) * -(-along // BLOCK_SCALES)
     return Map(
-        f"scale factors of {type}{whose}: {rows} rows, {along} along K",
+        f"scale factors of {type}{whose}: {rows} rows, {along} along K, {blocks * 512:,} bytes",
         ("row", "scale"),
         columns,
         notes=(

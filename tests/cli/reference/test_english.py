@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from ptxgen.cli.reference.questions import is_question, layout_command, named_concepts
+from ptxgen.cli.reference.layout_questions import layout_command, unread
+from ptxgen.cli.reference.questions import is_question, named_concepts
 from tests.support.command_line import Cli
 
 #: A question, the command that it is, and what the answer must contain.
@@ -124,6 +125,85 @@ ELEMENTS = [
         "tma box=64x128 type=bf16 none at=0,0",
         "expect_tx 16384 bytes",
     ),
+    # Rows of ldmatrix count through its matrices: 8 * 3 + 5; t = 4 * 5 + 6 / 2.
+    (
+        "which thread holds row 5, column 6 of matrix 3 loaded by ldmatrix.x4",
+        "fragment of=ldmatrix num=4 at=29,6",
+        "thread 23, register 3, bits 0-15",
+    ),
+    # .trans: t = 4 * column + row / 2, an odd row in the upper half.
+    (
+        "which thread stores row 3, column 5 of matrix 1 with stmatrix.x2.trans",
+        "fragment of=stmatrix num=2 trans at=11,5",
+        "thread 21, register 1, bits 16-31",
+    ),
+    # Lane t / 4 + 8 (t % 2), column t / 2 % 2 + 2 r.
+    (
+        "in tcgen05.ld.16x64b.x4, which lane and column does register 3 of thread 10 hold",
+        "ld 16x64b num=4 thread=10 register=3",
+        "lane 2, column 7",
+    ),
+    # 16 (77 % 32) + 4 (77 / 32) + 2.
+    (
+        "which byte of SFA holds the scale of row 77, K block 2 for mxf8",
+        "scales type=mxfp8 at=77,2",
+        "global_offset 218,",
+    ),
+    # K 80 is scale 80 / 16 = 5.
+    ("where is the nvfp4 scale of row 37, k 80", "scales type=nvfp4 at=37,5", "global_offset 597,"),
+    # 256 / 32 scales a row: 2 blocks of 512 bytes.
+    (
+        "how many bytes of scale factors has a 128x256 mxf4 tile",
+        "scales type=mxf4 rows=128 along=8 at=0,0",
+        "1,024 bytes",
+    ),
+    (
+        "what SBO does a compact K-major bf16 tile with 64B swizzle need",
+        "operand k 64B type=bf16 at=0,0",
+        "SBO 512 bytes",
+    ),
+    # m16n8k16: 16 bits a row, g = row % 8 in thread 4 g + selector, rows 8 and up in the upper half.
+    (
+        "which thread supplies the metadata of row 12 of mma.sp m16n8k16 with f16 and selector 2",
+        "fragment of=mma-metadata bits=16 k=16 selector=2 row=12",
+        "column 0, thread 18, register 0, bits 16-19",
+    ),
+    (
+        "does ldmatrix conflict on rows of 144 bytes",
+        "pitch bytes=128 pitch=144 access=matrix",
+        "no conflict: 8 rows of 16 bytes",
+    ),
+    (
+        "how many bank conflicts does a column of f32 in rows of 128 bytes have",
+        "pitch bytes=128 pitch=128 access=column",
+        "32 wavefronts where 1 would do",
+    ),
+]
+
+#: A question about bits, the command that it is, and what the answer must contain.
+BITS = [
+    ("which bits of the tcgen05 matrix descriptor hold the swizzle mode", "smem fields", "bits 61-63"),
+    ("what is the code of 64B swizzle in a wgmma descriptor", "wgmma fields", "none 0, 128B 1, 64B 2, 32B 3"),
+    ("which bit of the instruction descriptor says that B is MN-major", "idesc fields", "bit 16 b_major"),
+    ("which bits of the instruction descriptor hold N", "idesc fields", "bits 17-22 n"),
+    # PTX ISA table 42: d s32 2 << 4, a and b signed 1 << 7 and 1 << 10, 64 / 8 << 17, 128 / 16 << 24.
+    (
+        "what is the instruction descriptor for kind::i8 m=128 n=64 s8 x s8",
+        "idesc m=128 n=64 a=s8 b=s8 d=s32 kind=i8",
+        "0x081004a0",
+    ),
+    # PTX ISA table 43: b e5m2 1 << 10, 128 / 8 << 17, ue8m0 1 << 23, 128 / 128 << 27.
+    (
+        "what is the instruction descriptor of kind::mxf8f6f4 m=128 n=128 with e4m3 and e5m2",
+        "idesc m=128 n=128 a=e4m3 b=e5m2 sf=ue8m0 kind=mxf8f6f4",
+        "0x08a00400",
+    ),
+    # 1 << 4 | 1 << 7 | 1 << 10 | 1 << 16 | 256 / 8 << 17 | 256 / 16 << 24
+    (
+        "give me the instruction descriptor of a 256x256 bf16 pair, B is N-major?",
+        "idesc m=256 n=256 a=bf16 b=bf16 d=f32 b_major=mn cta_group=2",
+        "0x10410490",
+    ),
 ]
 
 #: A question, and the concept that answers it.
@@ -137,7 +217,15 @@ WORDS = {
     "what is the base offset of a matrix descriptor": "base offset",
     "who may issue tcgen05.mma": "issue",
     "does TMA count out-of-bounds bytes in the transaction": "out-of-bounds fill",
-    "which bits of the instruction descriptor hold N": "instruction descriptor",
+    "what is the instruction descriptor": "instruction descriptor",
+    "how many dimensions can a tensormap have": "tensormap limits",
+    "how must the globalAddress of a tensormap be aligned": "tensormap limits",
+    "which N does tcgen05.mma take with M 128": "MMA shapes",
+    "how large is K of wgmma": "MMA shapes",
+    "how many elements share a scale with mxf4nvf4 scale_vec::4X": "scale vector",
+    "which bits of a shared::cluster address hold the CTA rank": "peer bit",
+    "how many registers can two consumer warpgroups have if the producer keeps 40": "warp specialization",
+    "which bits of the CLC response hold the ctaid": "CLC",
     "how many TMEM columns": "TMEM allocation",
     "which parity does a fresh mbarrier wait for": "parity",
     "what is the swizzle of a tensormap?": "swizzle",
@@ -150,6 +238,15 @@ def test_questions_about_elements(cli: Cli, question: str, command: str, answer:
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith(f"read as: ptxgen layout {command}\n")
     assert answer in outcome.out
+
+
+@pytest.mark.parametrize(("question", "command", "answer"), BITS)
+def test_questions_about_bits(cli: Cli, question: str, command: str, answer: str) -> None:
+    outcome = cli("explain", question)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"read as: ptxgen explain {command}\n")
+    assert answer in " ".join(outcome.out.split())
+    assert cli("explain", *command.split()).out == outcome.out.partition("\n")[2]
 
 
 @pytest.mark.parametrize(("question", "name"), WORDS.items())
@@ -194,6 +291,29 @@ def test_questions_that_have_no_answer(cli: Cli) -> None:
     wrong = cli("explain", "which thread holds row 40, column 4 of a 16x256b load")
     assert wrong.code == 2
     assert "ptxgen layout ld 16x256b at=40,4" in wrong.err + wrong.out
+
+
+@pytest.mark.parametrize(
+    ("question", "left"),
+    [
+        ("which TMEM address has row 17, column 33 of an M=64 accumulator that starts at column 128", ["column 128"]),
+        ("which thread holds row 5, column 6 of stage 3 loaded by ldmatrix.x4", ["stage 3"]),
+        ("at which address is row 3, byte 20 with the 64B swizzle of tile 2 at 0x4000", ["tile 2", "at 0x4000"]),
+        ("which CTA holds row 70, n 130 of a 128x256 accumulator of a 2-CTA pair on sm_100a", []),
+        ("which row is address 0x4b8 of a K-major f16 tile with 128B swizzle in", []),
+    ],
+)
+def test_numbers_that_are_not_read_are_named(cli: Cli, question: str, left: list[str]) -> None:
+    """A command that leaves out a part of the question would answer another one."""
+    words = layout_command(question)
+    assert words is not None
+    assert unread(question, words) == left
+    outcome = cli("explain", question)
+    assert outcome.code == (2 if left else 0)
+    if left:
+        assert outcome.err.startswith(
+            f"error: {' and '.join(left)} in the question is not read; without it: ptxgen layout"
+        )
 
 
 def test_json_is_that_of_the_command(cli: Cli) -> None:
