@@ -47,6 +47,7 @@ from bench.gpu.arms import (
 )
 from bench.gpu.candidates import Candidate, again, candidates, chosen, scaled
 from bench.gpu.cublaslt import CublasLt, Product
+from bench.gpu.held_out import rows_of
 from bench.gpu.measure import Bench
 from bench.gpu.ranking import planned_names, ranking, regret_of_planned
 from bench.gpu.report import bandwidth, bounds, fp8, machine, picture, projections, rows_table, squares, summary
@@ -252,7 +253,8 @@ def measure(options: argparse.Namespace) -> int:
     end = time.monotonic() + options.seconds
     out = Path(options.out)
     done = {_key(line) for line in out.read_text().splitlines()} if out.exists() else set()
-    rows = [row for dtype in options.dtype for row in suite(dtype) if re.search(options.rows, row.key)]
+    wanted = [row for dtype in options.dtype for row in rows_of(dtype, options.drawn)]
+    rows = [row for row in wanted if re.search(options.rows, row.key)]
     rows = [row for row in rows if row.key not in done]
     jobs = max(os.cpu_count() or 2, 3) - 2
     # Before CUDA starts: the workers are forks.
@@ -396,6 +398,7 @@ def main() -> int:
     command.add_argument("--seconds", type=float, default=500, help="no row starts that would end after that")
     command.add_argument("--rows", default="", help="regular expression on keys such as 'bf16 4096x4096x4096'")
     command.add_argument("--dtype", action="append", help="bf16 (default), f16, e4m3 or e5m2; many")
+    command.add_argument("--drawn", type=int, nargs=2, metavar=("COUNT", "SEED"), help="judging rows for the suite's")
     command.add_argument("--candidates", type=int, default=0, help="the planner's first so many; 0: what best() says")
     command.add_argument("--again", nargs="*", type=Path, help="the fastest of what `measure` wrote before, instead")
     command.add_argument("--also", type=Path, help="JSON: names of more kernels, by the key of a row")

@@ -1,19 +1,22 @@
 """Which kernel DeepGEMM chooses for a shape: the heuristic of its csrc/jit_kernels/heuristics/sm90.hpp for fp8_gemm_nt.
 
     python -m bench.gpu.deepgemm > kernels.inc     # the kernels of the suite, for bench/gpu/deepgemm.cu
+    python -m bench.gpu.deepgemm --drawn 32 7 > kernels.inc     # those of 32 judging rows, drawn from seed 7
 
 Of revision 54e2261 (MIT), with its defaults: 132 multiprocessors, N and K compiled in, C of bf16, scales 1D2D.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bench.gpu.suite import suite
+from bench.gpu.held_out import rows_of
+from bench.gpu.suite import Row
 
 _SMS, _SHARED, _MOST_STAGES = 132, 232448, 16
 _BLOCK_K = 128
@@ -95,13 +98,16 @@ def _swizzle(block_n: int) -> int:
     return next(mode for mode in (128, 64, 32, 16) if 2 * block_n % mode == 0)
 
 
-def kernels() -> list[Configuration]:
-    """Those of all rows of the suite."""
-    return sorted({configuration(row.m, row.n, row.k) for row in suite("e4m3")})
+def kernels(rows: Sequence[Row]) -> list[Configuration]:
+    """Those of all rows."""
+    return sorted({configuration(row.m, row.n, row.k) for row in rows})
 
 
 def main() -> None:
-    for each in kernels():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--drawn", type=int, nargs=2, metavar=("COUNT", "SEED"), help="judging rows for the suite's")
+    options = parser.parse_args()
+    for each in kernels(rows_of("e4m3", options.drawn)):
         on_a = "true" if each.on_a else "false"
         print(
             f"KERNEL({each.n}, {each.k}, {each.block_m}, {each.block_n}, {each.swizzle_d}, {each.stages}, "

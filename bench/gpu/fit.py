@@ -26,7 +26,8 @@ from bench.gpu.arms import Spec
 from bench.gpu.held_out import part_of
 from bench.gpu.menu import RUNG, menu
 from bench.gpu.suite import Row
-from ptxgen.gemm.selection.forecast import CARDS, Floats, Forest, Form, Task, columns, count
+from ptxgen.gemm.selection.forecast import CARDS, Form, Task, columns, count
+from ptxgen.gemm.selection.forest import Floats, Forest
 from ptxgen.gemm.selection.menu import FIELDS, FILE
 
 #: Kernels within this of the fastest of some row are kept.
@@ -34,8 +35,8 @@ _NEAR = 1.03
 #: Weights by time over that of the row's fastest kernel; slower ones are left out.
 _WEIGHTS = ((1.08, 1.0), (1.2, 0.7), (1.45, 0.35), (2.0, 0.12))
 _TREES = {
-    "max_iter": 300, "max_depth": 8, "learning_rate": 0.08, "min_samples_leaf": 15, "l2_regularization": 2.0,
-    "max_bins": 160, "max_leaf_nodes": 31,
+    "max_iter": 1000, "max_depth": 12, "learning_rate": 0.1, "min_samples_leaf": 15, "l2_regularization": 2.0,
+    "max_bins": 160, "max_leaf_nodes": 63,
 }  # fmt: skip
 _ELEMENT = {"bf16": 2, "fast": 1, "promoted": 1}
 #: Times of kernels with clusters that were taken while these met with a release, as of today: a part of them for one
@@ -201,7 +202,7 @@ def forest_of(trees: Sequence[Any], baseline: float) -> Forest:
             waiting += [(int(node["left"]), len(feature)), (int(node["right"]), len(feature) + 1)]
             feature, threshold, children = [*feature, -1, -1], [*threshold, 0.0, 0.0], [*children, 0, 0]
     return Forest(
-        np.array(roots, np.int32), np.array(feature, np.int16), np.array(threshold), np.array(children, np.int32), depth
+        np.array(roots, np.int32), np.array(feature, np.int8), np.array(threshold), np.array(children, np.int32), depth
     )
 
 
@@ -221,11 +222,7 @@ def arrays(product: str, names: Sequence[str], forest: Forest) -> Mapping[str, A
     return {
         f"{product}_options": np.frombuffer("\n".join(options).encode(), np.uint8),
         f"{product}_forms": np.array(forms, np.int32),
-        f"{product}_roots": forest.roots,
-        f"{product}_feature": forest.feature,
-        f"{product}_threshold": forest.threshold,
-        f"{product}_children": forest.children,
-        f"{product}_depth": np.array(forest.depth),
+        **{f"{product}_{name}": values for name, values in forest.packed().items()},
     }
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+from collections.abc import Sequence
 from typing import Literal
 
-from bench.gpu.suite import Row
+from bench.gpu.suite import Row, suite
 
 Part = Literal["tuning", "judging"]
 MOST_M, LEAST, MOST = 16384, 512, 32768
@@ -40,6 +41,11 @@ def draw(part: Part, count: int, dtype: str, seed: int) -> list[Row]:
             continue
         made.setdefault(row.key, row)
     return list(made.values())
+
+
+def rows_of(dtype: str, drawn: Sequence[int] | None) -> list[Row]:
+    """The rows of the suite, or judging rows: `drawn` has how many and their seed."""
+    return draw("judging", drawn[0], dtype, drawn[1]) if drawn else suite(dtype)
 
 
 def _extent(source: random.Random, least: int) -> int:
