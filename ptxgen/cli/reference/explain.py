@@ -231,6 +231,9 @@ def answer_question(question: str, as_json: bool) -> int:
         if not as_json:
             print(f"read as: ptxgen {command}")
 
+    if words := value_command(question):
+        say(f"explain {shlex.join(words)}")
+        return _explain_value(words[0], words[1:], {}, as_json)
     if (words := layout_command(question)) is not None:
         command = f"layout {shlex.join(words)}"
         if left := unread(question, words):
@@ -240,9 +243,6 @@ def answer_question(question: str, as_json: bool) -> int:
             return layout(words[0], words[1:], as_json=as_json)
         except descriptors.DescriptorError as error:
             raise InputError(f"{error} (ptxgen {command})") from None
-    if words := value_command(question):
-        say(f"explain {shlex.join(words)}")
-        return _explain_value(words[0], words[1:], {}, as_json)
     if (number := re.search(r"\b0x[0-9a-f]{6,16}\b", question, re.I)) is not None:
         say(f"explain {number[0]}")
         return show_guesses(number[0], int(number[0], 16), as_json)

@@ -110,8 +110,8 @@ def _place(words: Words, text: str) -> Words:
         return [f"{'global_offset' if kind == 'scales' else 'address'}={found[1]}"]
     if kind == "accumulator" and (found := re.search(_ROW, text)):
         return [f"at={found[1]},0"]
-    if words[1].endswith("-metadata") and (found := re.search(rf"\brow\s*{_NUMBER}", text)):
-        return [f"row={found[1]}"]
+    if re.search(r"-metadata$|-scale-[ab]$", words[1]) and (found := re.search(rf"\b(row|column)\s*{_NUMBER}", text)):
+        return [f"row={found[2]}"]  # of B the column n
     # The notes of an answer say how many columns or bytes there are, or the offsets of the descriptor.
     asked = {
         "accumulator": r"\bcolumns\b",
@@ -153,6 +153,23 @@ def _scales(text: str) -> Words | None:
         m = re.search(r"\bm\s*=?\s*(128|256)\b", text)
         words += [f"of={whose}", "cta_group=2", *([f"m={m[1]}"] if m else [])]
     return words
+
+
+def _scale_registers(text: str) -> Words | None:
+    """Scales of mma.sync, which registers hold."""
+    if not re.search(r"\bsf[ab]?\b|\bscales?\b|\bscale[ -]factors?\b", text) or not re.search(
+        r"mma\.sync|sm_12\d", text
+    ):
+        return None
+    vector = re.search(r"\b([124])x\b", text)
+    several = vector[1] if vector else "4" if re.search(r"nvfp4|mxf4nvf4", text) else "2" if "mxf4" in text else "1"
+    whose = "b" if re.search(r"\bsfb\b|\bof b\b|\bcolumn\b", text) else "a"
+    ids = [
+        f"{name}_id={found[1]}"
+        for name in ("byte", "thread")
+        if (found := re.search(rf"\b{name}[ -_]?id\s*=?\s*(\d)", text))
+    ]
+    return ["fragment", f"of=mma-scale-{whose}", f"scales={several}", *ids]
 
 
 def _metadata(text: str) -> Words | None:
@@ -248,7 +265,7 @@ def _pitch(text: str) -> Words | None:
     found = re.search(
         r"\b(?:rows? of|pitch(?: of)?|stride of)\s*(\d+)\s*bytes?\b|\b(\d+)[ -]byte (?:rows|pitch)\b", text
     )
-    if found is None or not re.search(r"conflict|\bbanks?\b", text):
+    if found is None or not re.search(r"conflict|\bbanks?\b|\bwavefronts?\b", text):
         return None
     pitch = int(found[1] or found[2])
     return ["pitch", f"bytes={pitch // 64 * 64 or pitch // 16 * 16}", f"pitch={pitch}"]
@@ -281,6 +298,6 @@ def _bits(text: str) -> Words:
 
 #: What reads a question as a layout, those of names that say most first.
 _READERS = (
-    _pitch, _copied, _moved, _metadata, _scales, _addresses, _matrices, _warpgroup, _warp, _accumulator, _operand, _box,
-    _swizzle,
+    _pitch, _copied, _moved, _metadata, _scale_registers, _scales, _addresses, _matrices, _warpgroup, _warp,
+    _accumulator, _operand, _box, _swizzle,
 )  # fmt: skip

@@ -31,7 +31,24 @@ def value_command(question: str) -> Words | None:
         return None
     if format == "idesc" and (words := _instruction(text)):
         return words
+    if format in ("smem", "wgmma") and (words := _matrix(text)):
+        return [format, *words]
     return [format, "fields"] if re.search(_FIELDS, text) else None
+
+
+def _matrix(text: str) -> Words:
+    """The fields of a matrix descriptor; empty unless a question has an address and SBO."""
+    number = r"\s*(?:=|of|is|at)?\s*(0x[0-9a-f]+|\d+)"
+    found = {
+        name: match[1]
+        for name, word in {"address": r"\b(?:address|at)", "lbo": r"\blbo", "sbo": r"\bsbo"}.items()
+        if (match := re.search(word + number, text))
+    }
+    mode = re.search(r"\b(128b|64b|32b)\b", text)
+    if not {"address", "sbo"} <= found.keys():
+        return []
+    swizzle = mode[1].replace("b", "B") if mode else "none"
+    return [*(f"{name}={value}" for name, value in found.items()), f"swizzle={swizzle}"]
 
 
 def _instruction(text: str) -> Words:

@@ -162,6 +162,22 @@ ELEMENTS = [
         "operand k 64B type=bf16 at=0,0",
         "SBO 512 bytes",
     ),
+    # PTX ISA 9.7.14.3: thread-id 0 takes A's rows g and g + 8 from threads 4 g and 4 g + 1, B's column g from 4 g.
+    (
+        "which thread holds the scale of row 5 in mma.sync m16n8k32 mxf8f6f4 with block_scale on sm_120a",
+        "fragment of=mma-scale-a scales=1 row=5",
+        "thread 20, register 0, bits 0-7",
+    ),
+    (
+        "which thread of mma.sync holds the nvfp4 scales of column 3 of B",
+        "fragment of=mma-scale-b scales=4 row=3",
+        "column 2, thread 12, register 0, bits 16-23",
+    ),
+    (
+        "how many wavefronts does a column of 4-byte words in rows of 132 bytes take",
+        "pitch bytes=128 pitch=132 access=column",
+        "no conflict: 32 threads read 4 bytes each",
+    ),
     # m16n8k16: 16 bits a row, g = row % 8 in thread 4 g + selector, rows 8 and up in the upper half.
     (
         "which thread supplies the metadata of row 12 of mma.sp m16n8k16 with f16 and selector 2",
@@ -197,6 +213,17 @@ BITS = [
         "what is the instruction descriptor of kind::mxf8f6f4 m=128 n=128 with e4m3 and e5m2",
         "idesc m=128 n=128 a=e4m3 b=e5m2 sf=ue8m0 kind=mxf8f6f4",
         "0x08a00400",
+    ),
+    # 0x2000 / 16 | 512 / 16 << 32 | 2 << 62; 0x400 / 16 | 1 << 16 | 64 << 32 | 1 << 46 | 2 << 61
+    (
+        "what is the descriptor for wgmma at 0x2000 with SBO 512 and 64B swizzle",
+        "wgmma address=0x2000 sbo=512 swizzle=64B",
+        "0x8000002000000200",
+    ),
+    (
+        "which tcgen05 matrix descriptor has address 0x400, LBO 16, SBO 1024 and 128B swizzle",
+        "smem address=0x400 lbo=16 sbo=1024 swizzle=128B",
+        "0x4000404000010040",
     ),
     # 1 << 4 | 1 << 7 | 1 << 10 | 1 << 16 | 256 / 8 << 17 | 256 / 16 << 24
     (
