@@ -71,7 +71,7 @@ class _Matrix:
             )
         if self.base_offset and not mode.width:
             remarks.append("base_offset has no effect without swizzle")
-        remarks += self._in_bytes()
+        remarks += self.offsets_in_bytes()
         group = (4 if self.swizzle == "128B_atom_32B" and self.major == "mn" else 8) * mode.row_bytes
         if 0 < self.stride_byte_offset < group:
             remarks.append(f"SBO {self.stride_byte_offset} steps over less than {group} bytes: neighbors overlap")
@@ -79,8 +79,8 @@ class _Matrix:
             remarks.append(f"LBO 0 reads the same {mode.row_bytes} bytes of MN again where the operand is wider")
         return remarks
 
-    def _in_bytes(self) -> list[str]:
-        """Offsets that a compact tile has in bytes, written where units of 16 bytes belong.
+    def offsets_in_bytes(self) -> list[str]:
+        """Return what to say of offsets of a compact tile that are written in bytes instead of units of 16 bytes.
 
         A compact tile has one atom (8 lines of the swizzle's row, 128 bytes without swizzle) between its groups of
         lines; without a swizzle one of the two offsets is that. Swizzled blocks of MN as far apart as `_FAR` hardly fit

@@ -11,7 +11,7 @@ from ptxgen.sass.classes import CLASS_NAMES, MMA_GROUPS, mmas
 from ptxgen.sass.diff import Comparison, Difference, Pair
 from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Listing
-from ptxgen.sass.loops import LoopPair, LoopSummary, chosen, has_no_more_work
+from ptxgen.sass.loops import LoopPair, LoopSummary, chosen, has_no_more_work, stall
 from ptxgen.sass.summary import Summary
 
 #: Differences of a function that are shown before the rest is counted.
@@ -336,7 +336,8 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
     `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
     stack, shared, instructions, loop-stalls, loop-instructions, warnings (of ptxas, where PTX was assembled), code (any
     difference), and classes such as R2UR. `loop-stalls`, `loop-instructions` and the classes of loops (`loop-BAR`) hold
-    for every loop but spins and elections, of unrolled ones for an iteration; one that only B has counts from 0.
+    for every loop but spins and elections, of unrolled ones for an iteration; one that only B has counts from 0. Two
+    kernels whose only loops are spins and elections are measured as a whole.
     `loop-waits` fails on fewer, too. A function that only one side has breaks any. Raises ThresholdError.
     """
     found: list[str] = []
@@ -362,7 +363,9 @@ def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[str]:
 
 
 def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]:
-    """The loops of B that exceed a threshold."""
+    """The loops of B that exceed a threshold; of two kernels without loops, all of their code."""
+    if not pair.loops:
+        yield from _broken_whole(pair, name, limit, item)
     for loop in pair.loops:
         if loop.a is None and loop.b is not None and loop.b.counted:
             continue  # a part of the loop around it
@@ -375,6 +378,31 @@ def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]
             kind = name.removeprefix("loop-")
             counted = "" if kind in _LOOP_FIGURES else f", {a} -> {b} {kind}"
             yield f"{name}: {loop_change(measured)}{counted} in {shown_name(pair.b.name)}, more than {item} allows"
+
+
+def _broken_whole(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]:
+    """A threshold of loops, exceeded by a kernel without loops as a whole."""
+    kind = name.removeprefix("loop-")
+    a_stalls, b_stalls = (
+        sum(stall(one) for one in each.instructions if one.opcode != "NOP") for each in (pair.a, pair.b)
+    )
+    counted = ""
+    if kind == "stalls":
+        a, b = a_stalls, b_stalls
+    elif kind == "instructions":
+        a, b = pair.a_summary.instructions, pair.b_summary.instructions
+    elif kind == "waits":
+        a, b = (sum(each.classes.get(one, 0) for one in _WAITS) for each in (pair.a_summary, pair.b_summary))
+        counted = f", {a} -> {b} of {', '.join(_WAITS)}"
+    else:
+        a, b = (_class_figure(each.classes, kind, item) for each in (pair.a_summary, pair.b_summary))
+        counted = f", {a} -> {b} {kind}"
+    if (abs(b - a) if kind == "waits" else b - a) > _allowed(a, limit, item):
+        sizes = f"{pair.a_summary.instructions} -> {pair.b_summary.instructions} instructions"
+        yield (
+            f"{name}: code without loops: {sizes}, stall sum {a_stalls} -> {b_stalls}{counted} in "
+            f"{shown_name(pair.b.name)}, more than {item} allows"
+        )
 
 
 def _changed_waits(loop: LoopPair, limit: str, item: str, pair: Pair) -> Iterator[str]:
@@ -398,12 +426,17 @@ def _loop_figure(loop: LoopSummary, name: str, item: str) -> int:
     kind = name.removeprefix("loop-")
     if kind in _LOOP_FIGURES:
         return loop.pass_stall if kind == "stalls" else loop.pass_instructions
+    return _class_figure(loop.classes, kind, item)
+
+
+def _class_figure(classes: Mapping[str, int], kind: str, item: str) -> int:
+    """How many instructions of a class there are. Raises ThresholdError."""
     if kind in MMA_GROUPS:
-        return mmas(loop.classes, kind)
+        return mmas(classes, kind)
     if kind in CLASS_NAMES:
-        return sum(count for each, count in loop.classes.items() if each.partition(".")[0] == kind)
+        return sum(count for each, count in classes.items() if each.partition(".")[0] == kind)
     if kind.upper() == kind:
-        return loop.classes.get(kind, 0)
+        return classes.get(kind, 0)
     raise ThresholdError(f"--fail-on {item!r}: loops have stalls, instructions, waits, and classes such as loop-BAR")
 
 

@@ -106,3 +106,33 @@ def test_one_loop_by_line_or_address() -> None:
     assert broken_thresholds(producer, "loop-instructions+2") == []
     assert len(producer.pairs[0].differences) < len(found.pairs[0].differences)
     assert broken_thresholds(within(found, str(CONSUMER)), "loop-instructions+2")
+
+
+def straight(extra: str, spin: str) -> Listing:
+    """A kernel of eight unrolled values, with a spin or without."""
+    body = "\n".join(
+        f"    ld.global.f32 %v, [%p+{4 * i}];\n{extra}    st.global.f32 [%p+{4 * i}], %v;" for i in range(8)
+    )
+    return load(assemble(
+        ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
+        "    .reg .b64 %p;\n    .reg .f32 %v;\n    .reg .b32 %r;\n    .reg .pred %q;\n    ld.param.u64 %p, [p];\n"
+        f"{spin}{body}\n    ret;\n}}\n"
+    ).data)  # fmt: skip
+
+
+SPIN = "W:\n    ld.acquire.gpu.global.u32 %r, [%p+64];\n    setp.eq.u32 %q, %r, 0;\n    @%q bra W;\n"
+
+
+@pytest.mark.parametrize("spin", ["", SPIN])
+def test_kernels_without_loops_are_gated_as_a_whole(spin: str) -> None:
+    a = straight("", spin)
+    b = straight("    div.rn.f32 %v, %v, 0f40400000;\n    bar.warp.sync 0xffffffff;\n    bar.sync 0;\n", spin)
+    assert broken_thresholds(compare(a, straight("", spin)), "loop-stalls,loop-instructions,loop-waits,loop-BAR") == []
+    for limit in ("loop-stalls+5%", "loop-instructions+5%", "loop-waits", "loop-BAR"):
+        (broken,) = broken_thresholds(compare(a, b), limit)
+        assert broken.startswith(f"{limit.partition('+')[0]}: code without loops: "), broken
+    assert broken_thresholds(compare(a, b), "loop-BAR+8") == []
+    assert broken_thresholds(compare(b, a), "loop-stalls+5%") == []
+    (lost,) = broken_thresholds(compare(b, a), "loop-waits")
+    polls = int(bool(spin))  # the fence of the acquire
+    assert f", {8 + polls} -> {polls} of SYNCS, BAR, fence in k" in lost

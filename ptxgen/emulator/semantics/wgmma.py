@@ -122,11 +122,12 @@ def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -
     places = (addresses[:, ::step] if major == "k" else addresses[::step]) // GRANULE
     granules = np.unique(places)
     if granules[0] * GRANULE < RESERVED_BYTES or (granules[-1] + 1) * GRANULE > size:
+        hints = descriptor.replace(major=major).offsets_in_bytes()
         raise MemoryFault(
             memory.OUT_OF_BOUNDS,
             f"matrix descriptor {value:#018x} covers shared memory {int(granules[0]) * GRANULE:#x} to "
             f"{int(granules[-1] + 1) * GRANULE - 1:#x}",
-            rule=f"The CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
+            rule="; ".join([f"The CTA has {RESERVED_BYTES:#x} to {size - 1:#x}", *hints]),
             fix="correct the start address and strides of the descriptor",
         )
     return Chunks(places, granules, descriptor.swizzle)

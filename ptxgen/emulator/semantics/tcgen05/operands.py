@@ -119,11 +119,12 @@ def shared_matrix(value: int, major: Major, rows: int, k_bytes: int, element_bit
             descriptors.ILLEGAL_DESCRIPTOR, f"shared-memory descriptor {value:#018x}", rule=str(error)
         ) from error
     if addresses.min() < RESERVED_BYTES or addresses.max() + GRANULE > size:
+        hints = descriptor.replace(major=major).offsets_in_bytes()
         raise MemoryFault(
             memory.OUT_OF_BOUNDS,
             f"shared-memory descriptor {value:#018x} covers {int(addresses.min()):#x} to "
             f"{int(addresses.max()) + GRANULE - 1:#x}",
-            rule=f"The CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
+            rule="; ".join([f"The CTA has {RESERVED_BYTES:#x} to {size - 1:#x}", *hints]),
             fix="correct the start address and strides of the descriptor",
         )
     granules = np.ascontiguousarray(addresses // GRANULE)
