@@ -96,6 +96,7 @@ def test_every_code_has_a_row() -> None:
         "local-size",
         "old-ptxas",
         "overlooked-modifier",
+        "overlooked-result",
         "repeated-modifier",
     }
     assert codes - warnings - {"setmaxnreg-ignored"} <= {row.verdict for subject in SUBJECTS for row in rows(subject)}

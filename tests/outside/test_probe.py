@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from ptxgen.instr import half, tcgen05
-from ptxgen.instr.model.recognize import OVERLOOKED
+from ptxgen.instr.model.overlooked import OVERLOOKED
 from tools.outside import probe as probing
 
 TARGET = "sm_107a"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -30,9 +31,13 @@ lets pass, or something legal on which ptxas crashes or loses its way. "lines" c
 two differ for this reason, "agreed" those that its pattern fits too and that both refuse.
 
 Counted on {date} at commit {commit} with ptxas {version}. Declarations that changed later were compared again one at a
-time ([coverage.md](coverage.md) has their lines), which leaves the counts of this page as they are.
+time ([coverage.md](coverage.md) has their lines), which leaves the counts of this page as they are; rows whose reason
+is gone since are left out.
 """
 
+
+#: A row with counts: its reason.
+_COUNTED = re.compile(r"\| (.*?) \| [\d,]+ \| ")
 
 #: Before the reasons that no comparison of all declarations has counted yet.
 NEWER = """
@@ -124,8 +129,11 @@ def exceptions(results: list[Result]) -> str:
 
 
 def with_new_reasons(page: str) -> str:
-    """The page with a row, without counts, for each reason that its tables lack."""
+    """The page with a row, without counts, for each reason that its tables lack, and without those that are gone."""
     page = page.partition(NEWER[:20])[0].rstrip() + "\n"
+    reasons = {each.reason for each in (*STRICTER, *BROKEN)}
+    counted = [(line, _COUNTED.match(line)) for line in page.splitlines(keepends=True)]
+    page = "".join(line for line, row in counted if row is None or row[1] in reasons)
     rows: dict[str, str] = {}
     for judge, entries in (("ptxgen", STRICTER), ("ptxas", BROKEN)):
         for each in entries:

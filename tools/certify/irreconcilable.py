@@ -83,12 +83,6 @@ STRICTER = (
         objection="must be a register or variable, not the special register",
     ),
     Irreconcilable(
-        "A scope for the layout of an object",
-        form=r"mbarrier\.check_layout",
-        line="",
-        objection=r"has no modifier \.(cta|cluster|gpu|sys)\b",
-    ),
-    Irreconcilable(
         "Two registers as the mask of bytes",
         form=r"bulk\.\w*store",
         line=r"cp_mask.*\{",
@@ -99,12 +93,6 @@ STRICTER = (
         form=r"bulk\.(load|copy|reduce_shared)",
         line=r"^[^\[]*\[[^\[]*\[[^\[]*$",
         objection=_OPERANDS,
-    ),
-    Irreconcilable(
-        "Other levels beside prefetch.L1::32B.valid_addr",
-        form=r"cache\.prefetch_valid",
-        line=r"L1::32B",
-        objection=r"has no modifier \.(L[12]\b|tensormap)",
     ),
     Irreconcilable(
         "Variables as the address of the tensormap of a fabric operation",
@@ -137,12 +125,6 @@ STRICTER = (
         objection="has no modifier",
     ),
     Irreconcilable(
-        "Names of fields of tensormaps behind barrier.arrive, which ptxas drops",
-        form=r"barrier\.barrier_arrive",
-        line="",
-        objection=r"barrier has no modifier \.(box_dim|rank|global_dim)\b",
-    ),
-    Irreconcilable(
         "Addresses without brackets",
         form=r"tma\.load",
         line=r"^[^\[]*(\[[^\[]*){0,2}$",
@@ -153,12 +135,6 @@ STRICTER = (
         form=r"tma\.(store|reduce)",
         line=r"^[^\[]*(\[[^\[]*){0,1}$",
         objection=_OPERANDS,
-    ),
-    Irreconcilable(
-        "Scopes of copies",
-        form=r"tma\.",
-        line="",
-        objection=r"has no modifier \.(cta|cluster|gpu|sys)\b",
     ),
     Irreconcilable(
         "Reports of stores",
@@ -237,13 +213,6 @@ STRICTER = (
         form=r"sparse\.spcompress",
         line=r", x_\w+\+4;$",
         objection=_OPERANDS,
-    ),
-    Irreconcilable(
-        "Modifiers of other fences: ptxas overlooks some of those that the fence at hand has no use for",
-        form=r"fence\.",
-        line="",
-        objection=r"has no modifier \.(global|shared::\w+|async|alias|acq_rel|mbarrier_init|sync_restrict::[\w:]+)\b|"
-        r"\.acq_rel of fence\.proxy",
     ),
     Irreconcilable(
         "Any number, register or variable as the address of a tensormap",
@@ -354,12 +323,6 @@ STRICTER = (
         objection="%tid.x is read as",
     ),
     Irreconcilable(
-        "Modifiers that are overlooked elsewhere, on texture fetches, which refuse some, and within barriers",
-        form=r"texture\.t|barrier\.",
-        line="",
-        objection=r"has no modifier \.(box_dim|rank|global_dim|acc::f16|acc::f32|normal)\b",
-    ),
-    Irreconcilable(
         "A register as the address of st.param: ptxas takes it for sm_80, and crashes for sm_90 and later",
         form="",
         line=r"^st\.[\w.]*param\.",
@@ -388,12 +351,6 @@ STRICTER = (
         form=r"tcgen05\.mma",
         line=r", (%x_pred_\d|\d), (%x_pred_\d|\d)(, \d)?;$",
         objection=f"{_OPERANDS}|scale-input-d is for",
-    ),
-    Irreconcilable(
-        "Formats of packed types, which tcgen05 without them overlooks",
-        form=r"tcgen05\.",
-        line=r"\.(b2|b8x16|b6x16_p32|b4x16_p64)\b",
-        objection=r"\[unknown-modifier\]$",
     ),
     Irreconcilable(
         "A vector of one as the result of a reduction",
@@ -436,18 +393,6 @@ STRICTER = (
         form=r"half\.fma",
         line=r"^fma\.r[zmp].*\.bf16",
         objection="requires|no modifier",
-    ),
-    Irreconcilable(
-        "`.pred` besides the type, which arithmetic overlooks",
-        form=r"integer\.|extended\.|predicate\.",
-        line=r"^[^ ]*\.pred\b",
-        objection=r"has no modifier \.pred",
-    ),
-    Irreconcilable(
-        "Modifiers of other instructions, which many overlook: .texref, .b2, .finite",
-        form="",
-        line=r"^[^ ]*\.(texref|surfref|samplerref|b2|b6x16_p32|finite|pred)\b",
-        objection=r"(has|allows) no (modifier )?\.(texref|surfref|samplerref|b2|b6x16_p32|finite|pred)\b",
     ),
     Irreconcilable(
         "A vector of one as the parts of a packed value",

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ptxgen.instr.model.form import Instruction
-from ptxgen.instr.model.recognize import OVERLOOKED
+from ptxgen.instr.model.overlooked import OVERLOOKED
 from ptxgen.toolchain import find_ptxas, ptxas_version
 from tools.certify import cases
 from tools.certify.irreconcilable import STRICTER

@@ -17,8 +17,9 @@ from ptxgen.instr.model.analyze import Analysis
 from ptxgen.instr.model.difference import opcode_problems
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.nearest import names_fix, nearest_opcode
+from ptxgen.instr.model.overlooked import overlooked
 from ptxgen.instr.model.places import blamed
-from ptxgen.instr.model.recognize import Unrecognized, implied, once, overlooked
+from ptxgen.instr.model.recognize import Unrecognized, discarding, implied, once
 from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.signatures import Key
 from ptxgen.instr.model.special import DIRECTIVES
@@ -272,9 +273,12 @@ class _Checker:
             token = next(token for token in tokens if tokens.count(token) > 1)
             message = f"{opcode} repeats a modifier"
             problems.append(Problem("repeated-modifier", message, "warning", part=f".{token}"))
-        for token in overlooked(opcode):
+        for token in overlooked(opcode, type(found)):
             message = f"{opcode} has no modifier .{token}; ptxas ignores it"
             problems.append(Problem("overlooked-modifier", message, "warning", part=f".{token}"))
+        if discarding(statement.operands) is not None and found.form.patterns[0].shape != "pair":
+            message = f"{found.form.opcode} has no second result; ptxas ignores |_"
+            problems.append(Problem("overlooked-result", message, "warning", part=str(statement.operands[0])))
         for token in implied(opcode):
             message = f"{found.form.opcode} requires .{token}; ptxas takes it without"
             problems.append(Problem("implied-modifier", message, "warning"))

@@ -44,6 +44,7 @@ RULES = {
     "operand-kind": "Each operand is a register, a constant, an address, a vector, a label or a name, as its syntax line states.",
     "operand-type": "A register has the size and the kind that the type of the instruction requires of its operand.",
     "overlooked-modifier": "The instruction has no such modifier; ptxas ignores it.",
+    "overlooked-result": "The instruction has no second result; ptxas ignores |_.",
     "parameter-attribute": ".ptr is for parameters of entries.",
     "parameter-name": "Parameters have names of their own; only a call prototype may write _.",
     "parameter-size": "The parameters of a function fit the number of bytes that its target and PTX version allow.",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ptxgen import syntax
 from ptxgen.instr.model.form import REGISTRY, Instruction, errors
+from ptxgen.instr.model.overlooked import overlooked
 from ptxgen.instr.model.symbols import Problem, Resolver
 from ptxgen.instr.model.syntax_line import Pattern, Slot
 from ptxgen.instr.model.traits import Traits
@@ -120,7 +121,7 @@ def recognized(statement: syntax.Instruction, resolve: Resolver | None = None) -
     fitting: list[Recognized] = []
     mismatches: list[str] = []
     for candidate in bound:
-        places = _assign(candidate.form.form.patterns, candidate.modifiers, statement.operands)
+        places = _placed(candidate, statement.operands)
         if places is not None:
             fitting.append(Recognized(candidate.form, candidate.modifiers, places))
             if resolve is None:
@@ -144,6 +145,27 @@ def recognized(statement: syntax.Instruction, resolve: Resolver | None = None) -
             (Problem("unknown-instruction", f"{statement.opcode} is not an instruction; {head} has {lines}"),)
         )
     return Unrecognized((Problem("unknown-instruction", f"PTX has no instruction {head}"),))
+
+
+def _placed(candidate: _Bound, operands: Sequence[syntax.Operand]) -> Sequence[Place] | None:
+    """Where the operands of each field stand; ptxas reads over `|_` behind a first register (measured, 13.5)."""
+    patterns = candidate.form.form.patterns
+    places = _assign(patterns, candidate.modifiers, operands)
+    first = discarding(operands)
+    if places is not None or first is None:
+        return places
+    places = _assign(patterns, candidate.modifiers, [first, *operands[1:]])
+    return places and [(name, place, 0 if place == 0 else part) for name, place, part in places]
+
+
+def discarding(operands: Sequence[syntax.Operand]) -> syntax.Name | None:
+    """The register of a first operand `register|_`, None for any other."""
+    pair = operands[0] if operands else None
+    if not isinstance(pair, syntax.Pair) or not isinstance(pair.first, syntax.Name) or pair.first.text == "_":
+        return None
+    second = pair.second
+    is_sink = isinstance(second, syntax.Name) and second.text == "_" and pair.first.component is None
+    return pair.first if is_sink else None
 
 
 def _operand_mismatch(statement: syntax.Instruction, bound: Sequence[_Bound], syntax_lines: Sequence[str]) -> Problem:
@@ -216,41 +238,10 @@ def traits_of(opcode: str) -> Traits | None:
     return next((each.traits for each in candidates(opcode)), None)
 
 
-#: Modifiers that ptxas 13.5 overlooks on instructions of which no line has them, texture fetches apart (measured with
-#: each declaration, 2026-11-22): fields of tensormaps, properties of testp, accumulators and packed formats.
-OVERLOOKED = frozenset((
-    "acc::f16", "acc::f32", "b4x16_p64", "b6x16_p32", "b8x16", "box_dim", "element_stride", "elemtype", "fill_mode",
-    "finite", "global_address", "global_dim", "global_stride", "infinite", "interleave_layout", "normal", "notanumber",
-    "number", "rank", "subnormal", "swizzle_atomicity", "swizzle_mode",
-))  # fmt: skip
-#: Layouts, which ptxas 13.5 overlooks on wgmma.mma_async (measured, 2026-11-28).
-_LAYOUTS = frozenset(("row", "col"))
-
-
-@lru_cache(maxsize=4096)
-def overlooked(opcode: str) -> tuple[str, ...]:
-    """The modifiers of an opcode that ptxas reads over: they stand after the words of the instruction's name."""
-    tokens = opcode.split(".")
-    spare = OVERLOOKED.intersection(tokens)
-    if tokens[:2] == ["wgmma", "mma_async"]:
-        spare |= _LAYOUTS.intersection(tokens)
-    if not spare or tokens[0] in ("tex", "tld4"):
-        return ()
-    forms = [form.form for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, form.form.opcode.split("."))]
-    taken = {token for form in forms for slot in form.slots for token in slot.tokens}
-    return tuple(each for each in tokens if each in spare - taken) if forms else ()
-
-
 def implied(opcode: str) -> tuple[str, ...]:
     """The modifiers that the manual requires of an opcode and ptxas supplies: .aligned of wgmma (measured, 13.5)."""
     tokens = opcode.split(".")
     return ("aligned",) if tokens[0] == "wgmma" and "sync" in tokens and "aligned" not in tokens else ()
-
-
-def _named(tokens: Sequence[str], form: type[Instruction]) -> bool:
-    """Whether the words of the instruction's name stand together."""
-    words = form.form.opcode.split(".")
-    return _begins(tokens, words) and OVERLOOKED.isdisjoint(tokens[: len(words) + form.form.leading])
 
 
 def _begins(tokens: Sequence[str], words: Sequence[str]) -> bool:
@@ -264,20 +255,28 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
 
     load_all()
     tokens = once(text.split("."))
-    bound, failed = _fit(tokens)
-    if not bound and (overlooked(text) or implied(text)):
-        read = [*(each for each in tokens if each not in overlooked(text)), *implied(text)]
-        bound = tuple(each for each in _fit(read)[0] if _named(tokens, each.form))
+    forms = [form for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, form.form.opcode.split("."))]
+    bound, failed = _fit(tokens, forms)
+    if not bound:
+        bound = tuple(each for form in forms for each in _lenient(text, tokens, form))
     return bound, failed
 
 
-def _fit(tokens: Sequence[str]) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
+def _lenient(text: str, tokens: Sequence[str], form: type[Instruction]) -> tuple[_Bound, ...]:
+    """The form without modifiers that ptxas overlooks, and with those that it supplies, if that fits."""
+    spare, added = overlooked(text, form), implied(text)
+    if not spare and not added:
+        return ()
+    return _fit([*(each for each in tokens if each not in spare), *added], [form])[0]
+
+
+def _fit(
+    tokens: Sequence[str], candidates: Sequence[type[Instruction]]
+) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
     """Why forms do not fit is said where none does: to find the nearest modifiers takes long."""
     bound: list[_Bound] = []
     failed: list[_Failed | tuple[type[Instruction], Sequence[str]]] = []
-    forms = [
-        (opcode, form) for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, opcode := form.form.opcode.split("."))
-    ]
+    forms = [(form.form.opcode.split("."), form) for form in candidates]
     for opcode, form in forms:
         rest = tokens[len(opcode) :]
         slots = form.form.slots

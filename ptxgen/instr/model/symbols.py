@@ -131,6 +131,7 @@ _TITLES = {
     "operand-kind": "operand kind mismatch",
     "operand-type": "operand type mismatch",
     "overlooked-modifier": "ignored modifier",
+    "overlooked-result": "ignored operand",
     "parameter-attribute": "illegal parameter",
     "parameter-name": "illegal parameter",
     "parameter-size": "illegal parameter",

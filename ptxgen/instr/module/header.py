@@ -29,6 +29,9 @@ OPTIONS = {
 }
 _ADDRESS_SIZE = Availability("2.3", ALL)
 
+#: Directives of which a module without contents consists.
+_HEADER = frozenset({"version", "target", "address_size"})
+
 _NO_DEBUG = Problem("missing-directive", ".target debug requires debug information: a .section such as .debug_info")
 
 Found = tuple[syntax.Statement | None, Problem]
@@ -58,7 +61,10 @@ def context_of(module: syntax.Module, target: str | None) -> tuple[Context, list
         last = next((item for item in reversed(directives) if item.name == "target"), None)
         message = target_problem(architecture, version)
         if message is not None:
-            found.append((last, Problem("target", message)))
+            # ptxas compares the two at what stands behind the header (measured, 13.5).
+            is_header = len(directives) == len(module.items) and {each.name for each in directives} <= _HEADER
+            exists = target_problem(architecture, VERSIONS[-1]) is None
+            found.append((last, Problem("target", message, "warning" if is_header and exists else "error")))
     for item in directives:
         if item.name == "address_size":
             found += [(item, problem) for problem in _address_size(item, version)]
