@@ -7,6 +7,7 @@ from itertools import groupby
 from ptxgen import concepts
 from ptxgen.cli.reference.checks import PAGE, entry, kind
 from ptxgen.emulator.checks.registry import CHECKS, Check
+from ptxgen.instr.model.code_examples import shown
 from ptxgen.instr.model.code_rules import RULES
 from ptxgen.instr.model.symbols import title_of
 from tests.bugs import BUGS
@@ -27,6 +28,7 @@ def _diagnostic(code: str) -> str:
     """A code of `ptxgen check`, which looks at the text alone."""
     return (
         f"---\norphan: true\n---\n\n# `{code}`\n\n*`ptxgen check`: {title_of(code)}.* {RULES[code]}\n\n"
+        f"```text\n{shown(code)}```\n\n"
         "The message has the values, and the nearest legal form if there is one; `ptxgen explain INSTRUCTION` shows\n"
         f"what is legal. `// ptxgen: accept {code}: reason` accepts it in a line ([how](../ci.md)).\n\n"
         "[All checks](../checks.md)\n"

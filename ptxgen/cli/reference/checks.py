@@ -70,13 +70,16 @@ def explain_checks(word: str, as_json: bool, as_markdown: bool) -> int:
 
 def _diagnostic(code: str, as_json: bool) -> int:
     """A code of `ptxgen check`, whose messages have the rest."""
+    from ptxgen.instr.model.code_examples import examples, shown
     from ptxgen.instr.model.code_rules import RULES
     from ptxgen.instr.model.symbols import title_of
 
     if as_json:
-        print(json.dumps([{"code": code, "title": title_of(code), "rule": RULES[code]}], indent=2))
+        made = {"code": code, "title": title_of(code), "rule": RULES[code], "example": examples()[code]}
+        print(json.dumps([made], indent=2))
     else:
         print(f"{code}: {title_of(code)} (ptxgen check)\n  {RULES[code]}")
+        print("".join(f"    {line}\n" for line in shown(code).splitlines()), end="")
         print("  The message has the values; ptxgen explain INSTRUCTION shows what is legal.")
     return OK
 

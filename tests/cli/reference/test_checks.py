@@ -9,6 +9,7 @@ import pytest
 
 from ptxgen.emulator.checks.registry import CHECKS
 from ptxgen.gemm import find
+from ptxgen.instr.model.code_examples import examples
 from ptxgen.instr.model.code_rules import RULES
 from ptxgen.instr.model.symbols import CODES
 from tests.support.command_line import Cli
@@ -34,8 +35,10 @@ def test_every_code_of_check_has_a_rule(cli: Cli) -> None:
         outcome = cli("explain", "checks", code)
         assert (outcome.code, outcome.err) == (0, "")
         assert rule in outcome.out or code in CHECKS
+        assert f"[{code}]\n" in outcome.out or code in CHECKS
     (found,) = json.loads(cli("explain", "unknown-modifier", "--json").out)
-    assert found == {"code": "unknown-modifier", "title": "illegal modifier", "rule": RULES["unknown-modifier"]}
+    assert found["example"] == examples()["unknown-modifier"]
+    assert (found["title"], found["rule"]) == ("illegal modifier", RULES["unknown-modifier"])
     assert "did you mean unknown-modifier" in cli("explain", "unknown-modifer").err
 
 
