@@ -90,6 +90,18 @@ def similar_file(path: str | os.PathLike[str]) -> str:
     return f"; did you mean {' or '.join(str(missing.parent / name) for name in close)}?" if close else ""
 
 
+def escaped_path(path: str) -> str:
+    """A path as `.file` has it, in ASCII: bytes of other characters in octal, as nvcc writes them."""
+    return re.sub(r"[^\x00-\x7f]", lambda it: "".join(f"\\{byte:03o}" for byte in os.fsencode(it[0])), path)
+
+
+def unescaped_path(text: str) -> str:
+    """The path that a `.file` names, whose other characters than ASCII are bytes in octal."""
+    return re.sub(
+        r"(?:\\[23][0-7]{2})+", lambda it: os.fsdecode(bytes(int(one, 8) for one in it[0][1:].split("\\"))), text
+    )
+
+
 def source_file(path: str) -> Path | None:
     """The file that a `.file` of PTX names: as it is, or among the packaged templates; None where there is none."""
     for each in (Path(path), KERNELS_FOLDER / path):

@@ -18,6 +18,7 @@ from ptxgen.builder.structure import Structure
 from ptxgen.builder.templates import prefix_type, registers_in
 from ptxgen.descriptors.smem import SmemDescriptor
 from ptxgen.device import Kernel, SharedRegion
+from ptxgen.files import escaped_path
 from ptxgen.instr import address, memory, move
 from ptxgen.instr.model.form import Instruction, InstructionError, errors
 from ptxgen.instr.model.operands import Symbol
@@ -301,7 +302,7 @@ class KernelBuilder(Structure):
         """The text of the module. Raises RegisterError for a loop that is still open."""
         self._require_closed()
         parameters = ",\n".join(f"{_INDENT}{each}" for each in self._parameters)
-        files = [f'.file {number} "{path}"' for path, number in self._files.items()]
+        files = [f'.file {number} "{escaped_path(path)}"' for path, number in self._files.items()]
         head = [f".version {self.version}", f".target {self.target}", ".address_size 64", *files, ""]
         head += [*self._externals, ""] if self._externals else []
         opening = f".visible .entry {self.name}(" + (f"\n{parameters}\n)" if parameters else ")")

@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 from jinja2.environment import TemplateModule
 
-from ptxgen.files import KERNELS_FOLDER
+from ptxgen.files import KERNELS_FOLDER, escaped_path
 
 #: Register types by the first part of the name, in the order of their declarations.
 _REGISTERS = {"p": "pred", "rs": "b16", "r": "b32", "rd": "b64", "rq": "b128", "f": "f32", "fd": "f64"}
@@ -294,7 +294,7 @@ def _finished(text: str, locations: bool) -> Rendered:
         if bare.startswith("{") and bare.endswith("{"):
             depth += 1
         if locations and bare.startswith(".address_size"):
-            made += [_Line(f'.file {index} "{name}"', None, ()) for name, index in files.items()]
+            made += [_Line(f'.file {index} "{escaped_path(name)}"', None, ()) for name, index in files.items()]
     while made and not made[-1].text:
         made.pop()
     return Rendered(

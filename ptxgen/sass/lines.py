@@ -7,10 +7,13 @@ sequence. nvdisasm reads them too, but not in the call that prints life ranges.
 
 from __future__ import annotations
 
+import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from ptxgen.files import unescaped_path
 
 #: Address, line, file (0 where the table is of the PTX text).
 Row = tuple[int, int, str]
@@ -101,7 +104,7 @@ def _program(data: bytes, offset: int, symbols: dict[int, str], table: LineTable
     files = [""]
     while name := reader.text():
         folder, _, _ = reader.unsigned(), reader.unsigned(), reader.unsigned()
-        files.append(f"{folders[folder - 1]}/{name}" if 0 < folder <= len(folders) else name)
+        files.append(_joined(folders[folder - 1], name) if 0 < folder <= len(folders) else name)
     reader.offset = header_end
     address, line, file, function = 0, 1, 1, ""
 
@@ -140,6 +143,15 @@ def _program(data: bytes, offset: int, symbols: dict[int, str], table: LineTable
             for _ in range(lengths[code - 1]):
                 reader.unsigned()
     return end
+
+
+def _joined(folder: str, name: str) -> str:
+    """The path of a file in a folder, with its characters outside ASCII.
+
+    `.file` has those as bytes in octal (`\\303\\274`), and ptxas splits a path at the last slash of either kind.
+    """
+    split = re.search(r"\\[23][0-7]{2}$", folder) and re.match(r"[23][0-7]{2}", name)
+    return unescaped_path(f"{folder}\\{name}" if split else f"{folder}/{name}")
 
 
 def _names(reader: _Reader) -> Iterator[str]:

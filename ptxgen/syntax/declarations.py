@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
+from ptxgen.files import unescaped_path
 from ptxgen.syntax.lexer import integer_value
 from ptxgen.syntax.operands import Operand
 from ptxgen.syntax.tree import INDENT, NEWLINE, Block, Spelled, Statement, walk
@@ -44,7 +45,7 @@ class FileDirective(Directive):
 
     @property
     def path(self) -> str:
-        return self.arguments[1][1:-1]
+        return unescaped_path(self.arguments[1][1:-1])
 
     def _plain(self) -> str:
         return f".file {self.arguments[0]} {', '.join(self.arguments[1:])}"
