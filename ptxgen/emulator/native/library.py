@@ -84,6 +84,20 @@ class Library:
         self.lane_stores.argtypes = [*[pointer] * 4, count, count, pointer]
         self.shared_ordered = loaded.ptxgen_shared_ordered
         self.shared_ordered.argtypes = [*[pointer] * 5, ctypes.c_int32]
+        self.weak = loaded.ptxgen_weak
+        self.weak.argtypes = [
+            pointer,
+            pointer,
+            count,
+            pointer,
+            pointer,
+            pointer,
+            count,
+            ctypes.c_int32,
+            count,
+            count,
+            pointer,
+        ]
         self.shared_keep = loaded.ptxgen_shared_keep
         self.shared_keep.restype = None
         self.shared_keep.argtypes = [pointer, pointer, pointer, ctypes.c_int32]

@@ -13,7 +13,8 @@ from ptxgen.emulator.native.library import Library, pointer_to
 
 Longs = NDArray[np.int64]
 Masks = NDArray[np.uint16]
-#: `struct words`, `struct accesses` and `struct touched` of shared.c.
+#: `struct memories` after its first two parts, `struct words`, `struct accesses` and `struct touched` of shared.c.
+_MEMORIES = struct.Struct("=9Q3q2Q2q6Q")
 _WORDS, _ACCESSES, _TOUCHED = struct.Struct("=4Q3q"), struct.Struct("=4Q"), struct.Struct("=5Q5qQ")
 _LANES = 32
 
@@ -107,3 +108,42 @@ class Touched:
     def keep(self, library: Library, last: bytes, clocks: Longs, line: int) -> None:
         """These are the last accesses of their warps, in these intervals, in an instruction of a line."""
         library.shared_keep(self.packed, last, pointer_to(clocks), line)
+
+
+class WeakAccesses:
+    """Weak accesses of warps to the memories of their own CTAs, of which nothing is to be reported."""
+
+    def __init__(self) -> None:
+        self._given: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+        self._packed = b""
+        self._room = np.empty(0, np.int64)
+
+    def keep(
+        self,
+        library: Library,
+        accesses: tuple[bytes, bytes],
+        memory: tuple[int, ...],
+        lanes: tuple[int, ...],
+        warps: Longs,
+        offsets: Longs,
+        mask: NDArray[np.bool_] | None,
+        changing: NDArray[np.bool_] | None,
+        size: int,
+        line: int,
+        *,
+        together: bool,
+        equal: bool,
+    ) -> bool:
+        """Keep loads of lanes, or stores of which some are `changing` memory; False, and nothing is kept, where one may
+        be unordered. `accesses`, `memory` and `lanes` are what `struct memories` has of each.
+        """
+        given = memory, lanes
+        if given != self._given:
+            self._given, self._packed = given, b"".join(accesses) + _MEMORIES.pack(*memory, *lanes)
+        shift = lanes[3]
+        room = 3 * offsets.size + 4 * len(warps) + offsets.size * (size >> shift)
+        if len(self._room) < room:
+            self._room = np.empty(room, np.int64)
+        lanes_of = _pointer(mask), _pointer(changing)
+        where = pointer_to(warps), len(warps), pointer_to(offsets)
+        return not library.weak(self._packed, *where, *lanes_of, size, line, together, equal, pointer_to(self._room))

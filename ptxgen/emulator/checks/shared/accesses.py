@@ -81,11 +81,11 @@ class SharedAccesses(Observer):
         self.copy_reader = np.zeros((slots, granules), np.int64)
         #: True once any asynchronous operation has accessed shared memory.
         self._asynchronous = False
-        #: The bytes of each granule in which mbarriers live; `_has_barriers` is True once one has been initialized.
+        #: The bytes of each granule in which mbarriers live; `has_barriers` is True once one has been initialized.
         self.barriers = np.zeros((slots, granules), np.uint16)
-        self._has_barriers = False
+        self.has_barriers = False
         #: Lines of stores that are known to store what another warp stores at any time.
-        self._equal: set[int] = set()
+        self.equal: set[int] = set()
         #: Groups of warps that accessed memory together, by the bytes of their numbers.
         self._groups: dict[bytes, _Group] = {}
         #: Last weak accesses of threads, shared with `LaneAccesses`, which looks up lines here.
@@ -264,7 +264,7 @@ class SharedAccesses(Observer):
                 if not self._over(table.reshape(-1)[place], warps, at):
                     return False
         if writes:
-            if self._has_barriers and count_nonzero(self.barriers.reshape(-1)[place] & masks):
+            if self.has_barriers and count_nonzero(self.barriers.reshape(-1)[place] & masks):
                 return False
             if len(warps) > 1 and _overlap(place, masks):
                 return False
@@ -273,7 +273,7 @@ class SharedAccesses(Observer):
             slot, group.members[at], granules, racing, clocks, at
         ):
             return False
-        compared = masks if statement.line not in self._equal else racing
+        compared = masks if statement.line not in self.equal else racing
         shape = order.warps, order.size, self.written.shape[1]
         touched = Touched(np.ascontiguousarray(warps), slots, at, granules, masks, shape, order.clocks)
         if not self._ordered(touched, group, compared, racing if writes else None):
@@ -379,7 +379,7 @@ class SharedAccesses(Observer):
             racing = masks if changed is None else changed
             self._against_writers(access, warp, slot, granules, racing, "overwrites")
             self._against_readers(access, warp, slot, granules, racing)
-        if changed is not None and statement.line not in self._equal and count_nonzero(masks & ~changed):
+        if changed is not None and statement.line not in self.equal and count_nonzero(masks & ~changed):
             self._against_equal_stores(access, warp, slot, granules, masks & ~changed)
         self._spare_barriers(access, warp, slot, granules, masks)
         self.stores.add(
@@ -509,7 +509,7 @@ class SharedAccesses(Observer):
         for warp, slot in zip(actors[late].tolist(), owners[late].tolist(), strict=True):
             its, named = (warps == warp) & (slots == slot), replace(access, slot=slot)
             _, granules, touched, masks = by_granule(slots[its], inside[its], size, changing[its])
-            if writes and access.statement.line not in self._equal and count_nonzero(touched & ~masks):
+            if writes and access.statement.line not in self.equal and count_nonzero(touched & ~masks):
                 self._against_equal_stores(named, warp, slot, granules, touched & ~masks, weak=True)
             if not count_nonzero(masks):
                 continue
@@ -534,7 +534,7 @@ class SharedAccesses(Observer):
                 table[slot][granules] = 0
 
     def mbarrier_initialized(self, warp: int, slot: int, mbarrier: MBarrier) -> None:
-        self._has_barriers = True
+        self.has_barriers = True
         self.barriers[slot, mbarrier.address // GRANULE] |= np.uint16(0xFF << mbarrier.address % GRANULE)
 
     def mbarrier_invalidated(self, warp: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
@@ -553,7 +553,7 @@ class SharedAccesses(Observer):
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
     ) -> None:
-        if not self._has_barriers:
+        if not self.has_barriers:
             return
         hit = self.barriers[slot, granules] & masks
         if count_nonzero(hit):
@@ -632,7 +632,7 @@ class SharedAccesses(Observer):
         """Unordered stores of what the warp stores too: all of them, or the `weak` ones alone."""
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
             if self._races.against_equal_stores(access, warp, stores, slot, granules, masks):
-                self._equal.add(access.statement.line)
+                self.equal.add(access.statement.line)
 
     def _against_readers(
         self,

@@ -14,6 +14,7 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.weak_flags import WeakFlags
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.at_once import AtOnce
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import MAP_BYTES
@@ -37,6 +38,7 @@ class SharedInstructions(Observer):
         self, happens_before: HappensBefore, lanes: LaneAccesses, shared: SharedAccesses, flags: WeakFlags
     ) -> None:
         self._happens_before, self._lanes, self._shared, self._flags = happens_before, lanes, shared, flags
+        self._at_once = AtOnce(happens_before, lanes, shared)
 
     def memory_loads(self, access: MemoryAccess) -> None:
         if access.places.slots is None:
@@ -107,6 +109,8 @@ class SharedInstructions(Observer):
         assert slots is not None
         assert inside is not None
         order, shared = self._happens_before, self._shared
+        if self._at_once.keep(access, changing):
+            return
         self._lanes.access(warps, slots, inside, active, size, statement, changing)
         apart, behind = slots.shape[1] > 1, order.lagging_lanes(warps)
         if behind is not None:

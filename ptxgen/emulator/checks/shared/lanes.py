@@ -88,6 +88,9 @@ class LaneAccesses(OrderListener):
         self._storers = np.zeros(slots * warps, np.uint32)
         #: The lanes that have loaded since their warp last waited for an MMA, and in which interval.
         self._loaders, self._loading = np.zeros(slots * warps, np.uint32), np.zeros(slots * warps, np.int64)
+        by_warp = self.interval, self._stored, self._loaded, self._loading, self._storers, self._loaders
+        #: Pointers to the tables by warp.
+        self._by_warp = tuple(map(pointer_to, by_warp))
         self._releases, self._fences, self._returns = PartialReleases(), PartialReleases(), PartialReleases()
         self._updates = LaneUpdates(slots * warps, slots * self._words)
         self.narrow = MaskedSyncs()
@@ -146,6 +149,26 @@ class LaneAccesses(OrderListener):
             self._load(warps, words, events, statement, bits_of(active))
         else:
             self._store(warps, words, events, statement, changing.reshape(-1)[lanes], bits_of(active))
+
+    def tables(self, warps: NDArray[np.int64], size: int) -> tuple[int, ...] | None:
+        """Pointers and sizes that `AtOnce` needs for weak accesses of `size` bytes. None where more is to be compared."""
+        if self._updates.used or self._releases.parts or self._returns.parts or self.narrow.any(warps):
+            return None
+        if size < self._word:
+            self._divide(size)
+        return *self._tables, self._words, self._shift, *self._by_warp
+
+    def kept_loads(
+        self,
+        warps: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        size: int,
+    ) -> None:
+        """`AtOnce` has kept loads."""
+        if self.exchanges.any:
+            self.exchanges.load(warps, self._words_of(slots, inside, active.reshape(-1).nonzero()[0], size))
 
     def _by_machine_code(
         self,

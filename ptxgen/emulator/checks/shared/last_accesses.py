@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.arrays import any_set, count_nonzero
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.memory.granules import ALL_BYTES, GRANULE, Masks, distinct, first_byte
-from ptxgen.emulator.native.library import chosen
+from ptxgen.emulator.native.library import chosen, pointer_to
 from ptxgen.emulator.native.shared import Touched, packed_accesses
 
 
@@ -47,8 +47,9 @@ class ThreadAccesses:
         self._size, self._warps, self._granules = size, warps, granules
         #: The accesses to each slot's memory, made when they are first asked for.
         self._tables: list[_Table | None] = [None] * slots
-        #: Slots whose memory was accessed.
+        #: Slots whose memory was accessed, and a pointer to them.
         self._used = np.zeros(slots, np.bool_)
+        self.used = pointer_to(self._used)
         #: The accesses of the CTAs' own warps; only what is touched takes memory.
         shape = (slots, warps, granules)
         self.clock, self.mask = np.zeros(shape, np.int32), np.zeros(shape, np.uint16)
@@ -58,7 +59,7 @@ class ThreadAccesses:
         #: The accesses of the CTAs' own warps, for machine code.
         self.packed = packed_accesses(self.clock, self.mask, self.line, self.latest)
         #: Slots whose table includes the warps of peer CTAs, and True once any slot had one.
-        self._apart, self._any_apart = np.zeros(slots, np.bool_), False
+        self._apart, self.any_apart = np.zeros(slots, np.bool_), False
 
     def table(self, slot: int) -> _Table | None:
         """The accesses to a slot's memory, None if there was none yet."""
@@ -71,7 +72,7 @@ class ThreadAccesses:
 
     def apart(self, slots: NDArray[np.int64]) -> bool:
         """Whether some of these slots have a table of their own."""
-        return self._any_apart and any_set(self._apart[slots])
+        return self.any_apart and any_set(self._apart[slots])
 
     def _reach(self, slot: int, warp: int) -> _Table:
         self._used[slot] = True
@@ -79,7 +80,7 @@ class ThreadAccesses:
         assert table is not None
         if not table.first <= warp < table.first + len(table.latest):
             whole = _Table.empty(self.latest[slot], self._granules)
-            self._apart[slot] = self._any_apart = True
+            self._apart[slot] = self.any_apart = True
             for name in ("clock", "mask", "line"):
                 getattr(whole, name)[own : own + self._warps] = getattr(table, name)
             table = self._tables[slot] = whole

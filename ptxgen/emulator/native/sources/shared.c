@@ -7,7 +7,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { LANES = 32, SEVERAL = 32, EVENT = 64, GRANULE = 16 };
+/* PENDING: as in `checks.order.vector_clock`. */
+enum { LANES = 32, SEVERAL = 32, EVENT = 64, GRANULE = 16, PENDING = INT32_MAX };
 
 /* The granules of 16 bytes that each warp touches by accesses of `size` bytes at `offsets`, ascending: the position of
    the warp, the granule, its bytes, and those of lanes in `fresh`, if it is given. Gives their number. */
@@ -199,4 +200,103 @@ EXPORT void ptxgen_shared_keep(const struct touched *of, const struct accesses *
         if (*latest < now[position])
             *latest = now[position];
     }
+}
+
+/* What `SharedInstructions` keeps of a launch for `ptxgen_weak`. Tables of granules are by slot, `pitch` for each. */
+struct memories {
+    struct accesses stores, loads;
+    uint16_t *written;
+    uint16_t *overlaps; /* zeros */
+    const uint16_t *barriers; /* NULL: there are none, as for the next three */
+    const int64_t *async_writer, *core_reader, *copy_reader;
+    uint8_t *used_stores, *used_loads; /* by slot */
+    const int64_t *clocks;
+    int64_t per_cta, per_cluster, pitch;
+    /* Of lanes: the last events of words, of which a memory has so many, and by warp intervals and lanes. */
+    int64_t *writer, *reader;
+    int64_t words, shift;
+    const int64_t *interval;
+    int64_t *stored, *loaded, *loading;
+    uint32_t *storers, *loaders;
+};
+
+/* Lanes of a warp access memory in its present interval. */
+static void accessed(const struct memories *all, int64_t warp, uint32_t lanes, int64_t *last, uint32_t *accessors)
+{
+    int64_t now = all->interval[warp];
+    accessors[warp] = lanes | (last[warp] == now ? accessors[warp] : 0);
+    last[warp] = now;
+}
+
+/* Weak accesses of lanes of some warps to the memories of their own CTAs: stores of which some lanes are `changing`
+   memory, or loads where it is NULL, which end `together` for a warp. 0 if they are ordered after all that they must be;
+   they are kept then. 1, and nothing is kept, where something may be to report. `equal`: of stores that change nothing
+   it is known that others store the same. */
+EXPORT int ptxgen_weak(const struct memories *all, const int64_t *warps, int64_t warp_count, const int64_t *offsets,
+                       const uint8_t *mask, const uint8_t *changing, int64_t size, int32_t line, int64_t together,
+                       int64_t equal, char *room)
+{
+    int64_t lanes = warp_count * LANES, parts = size >> all->shift;
+    int64_t *at = (int64_t *)room, *granules = at + lanes, *slots = granules + lanes, *bases = slots + warp_count;
+    int64_t *intervals = bases + warp_count, *now = intervals + warp_count, *given = now + warp_count;
+    uint16_t *bytes = (uint16_t *)(given + lanes * parts), *changed = bytes + lanes;
+    int64_t members = all->per_cta * all->per_cluster, stored = 0, loaded = 0;
+    for (int64_t position = 0; position < warp_count; position++) {
+        int64_t warp = warps[position];
+        slots[position] = warp / all->per_cta;
+        bases[position] = slots[position] * all->words;
+        intervals[position] = all->interval[warp];
+        now[position] = all->clocks[warp * members + warp % members];
+        stored |= all->stored[warp] == intervals[position];
+        loaded |= all->loaded[warp] == intervals[position];
+    }
+    int64_t count = ptxgen_granules(offsets, mask, changing, warp_count, size, at, granules, bytes, changed);
+    for (int64_t row = 0; row < count; row++) {
+        int64_t place = slots[at[row]] * all->pitch + granules[row];
+        if (!changing && (bytes[row] & ~all->written[place]))
+            return 1;
+        if (all->async_writer && all->async_writer[place])
+            return 1;
+        if (changing && all->async_writer && (all->core_reader[place] || all->copy_reader[place]))
+            return 1;
+        if (changing && all->barriers && (all->barriers[place] & bytes[row]))
+            return 1;
+    }
+    if (changing && warp_count > 1) { /* stores of several warps to the same bytes */
+        int overlap = 0;
+        for (int64_t row = 0; row < count; row++) {
+            uint16_t *before = all->overlaps + slots[at[row]] * all->pitch + granules[row];
+            overlap |= *before & bytes[row];
+            *before |= bytes[row];
+        }
+        for (int64_t row = 0; row < count; row++)
+            all->overlaps[slots[at[row]] * all->pitch + granules[row]] = 0;
+        if (overlap)
+            return 1;
+    }
+    struct touched touched = {warps, slots, at, granules, bytes, warp_count, count,
+                              all->per_cta, all->per_cluster, all->pitch, all->clocks};
+    if (!ptxgen_shared_ordered(&touched, &all->stores, changing && equal ? changed : bytes,
+                               changing ? &all->loads : NULL, changed, PENDING))
+        return 1;
+    struct words words = {bases, intervals, offsets, mask, warp_count, all->shift, parts};
+    if (changing ? ptxgen_lane_stores(&words, all->writer, all->reader, changing, stored, loaded, given)
+                 : ptxgen_lane_loads(&words, all->writer, together ? NULL : all->reader, stored, given))
+        return 1;
+    for (int64_t position = 0; position < warp_count; position++) {
+        uint32_t bits = mask ? 0 : 0xffffffff;
+        for (int lane = 0; mask && lane < LANES; lane++)
+            bits |= (uint32_t)(mask[position * LANES + lane] != 0) << lane;
+        (changing ? all->used_stores : all->used_loads)[slots[position]] = 1;
+        if (changing) {
+            accessed(all, warps[position], bits, all->stored, all->storers);
+        } else if (!together) {
+            all->loaded[warps[position]] = intervals[position];
+            accessed(all, warps[position], bits, all->loading, all->loaders);
+        }
+    }
+    ptxgen_shared_keep(&touched, changing ? &all->stores : &all->loads, now, line);
+    for (int64_t row = 0; changing && row < count; row++)
+        all->written[slots[at[row]] * all->pitch + granules[row]] |= bytes[row];
+    return 0;
 }
