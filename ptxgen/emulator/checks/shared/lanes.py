@@ -151,7 +151,7 @@ class LaneAccesses(OrderListener):
             self._store(warps, words, events, statement, changing.reshape(-1)[lanes], bits_of(active))
 
     def tables(self, warps: NDArray[np.int64], size: int) -> tuple[int, ...] | None:
-        """Pointers and sizes that `AtOnce` needs for weak accesses of `size` bytes. None where more is to be compared."""
+        """Pointers and sizes that `AtOnce` needs for accesses of `size` bytes. None where more is to be compared."""
         if self._updates.used or self._releases.parts or self._returns.parts or self.narrow.any(warps):
             return None
         if size < self._word:
