@@ -6,6 +6,7 @@ That holds between warps. Lanes of one warp that store the same bytes in one ins
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import addressof, c_void_p
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.memory.granules import starts
 from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.native.library import Library, chosen, pointer_to
 from ptxgen.emulator.state.group import spread
 
 #: Why unordered stores of the same bytes are but advice, and what to do.
@@ -21,6 +23,22 @@ EQUAL = "Both store the same bytes, so their order changes nothing"
 ONE_STORE = "let one warp store, or put a barrier between the two stores"
 
 _WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+def _by_machine_code(
+    library: Library, active: NDArray[np.bool_], places: Bytes, part: int, values: Sequence[NDArray[Any]]
+) -> NDArray[np.bool_] | None:
+    """The same, for words of `part` bytes of which each lane has its own; None unless lanes ascend."""
+    offsets = places.offsets
+    for value in values:
+        if value.shape != offsets.shape or value.itemsize != part or not value.flags.c_contiguous:
+            return None
+    if not offsets.flags.c_contiguous or not active.flags.c_contiguous:
+        return None
+    found = np.empty(offsets.shape, np.bool_)
+    pointers = (c_void_p * len(values))(*map(pointer_to, values))
+    given = pointer_to(places.data), pointer_to(offsets), pointer_to(active), offsets.size, part, len(values)
+    return found if library.changing(*given, addressof(pointers), pointer_to(found)) else None
 
 
 def changing_lanes(
@@ -32,6 +50,10 @@ def changing_lanes(
     """
     part = size // len(values)
     word = _WORDS[part]
+    if (library := chosen()) is not None and (
+        found := _by_machine_code(library, active, places, part, values)
+    ) is not None:
+        return found
     index = places.offsets >> part.bit_length() - 1
     each = [np.ascontiguousarray(value).view(word) for value in values]
     each = [spread(value, index.shape) for value in each]

@@ -26,6 +26,7 @@ from ptxgen.emulator.memory.global_memory import (
 )
 from ptxgen.emulator.memory.located import Bytes, MemoryAccess
 from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.native.library import chosen, pointer_to
 from ptxgen.emulator.state.group import Group, spread
 
@@ -97,6 +98,8 @@ def _locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what:
     if space == "global":
         return Bytes(machine.memory.data, machine.memory.offsets(addresses.view(np.uint64), size, g.mask, what))
     if space.startswith("shared"):
+        if machine.clusters.size == 1 and (found := _in_own_memory(g, addresses, size)) is not None:
+            return found
         slots, inside = machine.clusters.locate_all(g.indices, addresses, g.mask, space)
         inside = machine.shared.offsets(inside, size, g.mask, what)
         return Bytes(machine.shared.data.reshape(-1), inside + slots * machine.shared.pitch, slots, inside)
@@ -106,6 +109,31 @@ def _locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what:
         return Bytes(machine.stack.memory.data.reshape(-1), inside + threads * machine.stack.memory.pitch)
     bank = machine.banks[space]
     return Bytes(bank.data, bank.offsets(addresses, size, g.mask, what))
+
+
+def _in_own_memory(g: Group, addresses: NDArray[np.int64], size: int) -> Bytes | None:
+    """Accesses to shared memory by machine code; None without it, or where there is something to raise."""
+    library, machine, mask = chosen(), g.machine, g.mask
+    if library is None or not addresses.flags.c_contiguous or addresses.itemsize != 8:
+        return None
+    shared = machine.shared
+    slots: NDArray[np.int64] = machine.cta_slot[g.indices]
+    lanes = None if mask is None else np.ascontiguousarray(mask)
+    bases = slots * shared.pitch
+    inside, offsets = np.empty(addresses.shape, np.int64), np.empty(addresses.shape, np.int64)
+    bad = library.shared_offsets(
+        pointer_to(addresses),
+        None if lanes is None else pointer_to(lanes),
+        addresses.size,
+        WINDOW_BYTES,
+        RESERVED_BYTES,
+        shared.size,
+        size,
+        pointer_to(bases),
+        pointer_to(inside),
+        pointer_to(offsets),
+    )
+    return None if bad else Bytes(shared.data.reshape(-1), offsets, slots[:, None], inside)
 
 
 def load_words(

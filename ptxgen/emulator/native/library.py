@@ -65,6 +65,12 @@ class Library:
         self.sums.argtypes = [*[pointer] * 7, *[count] * 3]
         self.offsets = loaded.ptxgen_offsets
         self.offsets.argtypes = [pointer, pointer, count, ctypes.c_uint64, count, count, pointer, pointer]
+        self.shared_offsets = loaded.ptxgen_shared_offsets
+        self.shared_offsets.argtypes = [pointer, pointer, *[count] * 5, *[pointer] * 3]
+        self.ascending = loaded.ptxgen_ascending
+        self.ascending.argtypes = [pointer, pointer, count]
+        self.changing = loaded.ptxgen_changing
+        self.changing.argtypes = [*[pointer] * 3, *[count] * 3, *[pointer] * 2]
         self.gather = loaded.ptxgen_gather
         self.gather.restype = None
         self.gather.argtypes = [pointer, pointer, count, count, count, pointer]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.changes import changing_lanes
 from ptxgen.emulator.checks.global_memory.shadow import ShadowMemory
-from ptxgen.emulator.memory import GlobalMemory, MemoryFault
-from ptxgen.emulator.memory.access import _gathered
+from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory
+from ptxgen.emulator.memory.access import _gathered, _locate
+from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.native import library as native
 from ptxgen.emulator.native.library import Library, library, main
+from ptxgen.emulator.state.clusters import Clusters
+from ptxgen.emulator.state.group import Group
 
 BYTES = 4096
 Lanes = NDArray[np.int64]
@@ -128,3 +133,58 @@ def test_offsets_and_faults(found: Library) -> None:
         else:
             np.testing.assert_array_equal(wanted, got)
     assert outcomes == {"fault", "offsets"}
+
+
+def test_changing_lanes(found: Library) -> None:
+    """Which lanes of a store change memory, in any order of lanes."""
+    random = np.random.default_rng(7)
+    taken = 0
+    for turn in range(400):
+        size, count = int(random.choice([1, 2, 4, 8])), int(random.choice([1, 2]))
+        offsets, mask = lanes(random, size * count)
+        data = random.integers(0, 2, BYTES).astype(np.uint8)
+        kind = np.dtype(random.choice(["u", "i", "f"]) + str(size)) if size > 1 else np.dtype(np.uint8)
+        bits = [random.integers(0, 2, (*offsets.shape, size)).astype(np.uint8) for _ in range(count)]
+        values = [each.view(kind)[..., 0] for each in bits]
+        if turn % 5 == 0:
+            values = [value[:1, :1] for value in values]
+        active = np.ones(offsets.shape, np.bool_) if mask is None else mask
+        given = active, Bytes(data, offsets), size * count, values
+        wanted, got = both(found, lambda _, given=given: changing_lanes(*given))
+        np.testing.assert_array_equal(wanted, got)
+        taken += bool(got.any())
+    assert taken > 100
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_own_shared_memory(found: Library, groups: bool) -> None:
+    """Where accesses to shared memory are, and those that are misaligned or outside."""
+    random, warps_per_cta = np.random.default_rng(8), 2
+    shared, outcomes = SharedMemory(3, 4096, groups=groups), set[bool]()
+    clusters = Clusters((3, 1, 1), (1, 1, 1), 3, warps_per_cta)
+    machine: Any = SimpleNamespace(shared=shared, clusters=clusters, cta_slot=clusters.cta_slot, warps=99)
+    for turn in range(300):
+        size = int(random.choice([1, 2, 4, 8, 16]))
+        warps = np.sort(random.choice(3 * warps_per_cta, int(random.integers(1, 5)), replace=False))
+        first = 1024 if turn % 3 else 1024 - size * int(random.integers(0, 3))
+        addresses = first + size * random.integers(0, 3072 // size + (turn % 4 == 0), (len(warps), 32))
+        addresses += (turn % 7 == 0) * (random.integers(0, 99, addresses.shape) == 0)
+        addresses |= (turn % 11 == 0) << 32  # addresses count modulo the window
+        mask = random.integers(0, 3, addresses.shape) > 0 if turn % 2 else None
+        group = Group(machine, warps, mask)
+
+        def call(_: int, given: Any = (group, "shared", addresses, size, "a load")) -> Any:
+            try:
+                return _locate(*given)
+            except MemoryFault as fault:
+                return str(fault), fault.place
+
+        wanted, got = both(found, call)
+        outcomes.add(isinstance(wanted, Bytes))
+        if not isinstance(wanted, Bytes):
+            assert wanted == got
+            continue
+        for one, other in zip(wanted[1:], got[1:], strict=True):
+            active = np.ones(addresses.shape, np.bool_) if mask is None or one.shape[1] == 1 else mask
+            np.testing.assert_array_equal(one[active[:, : one.shape[1]]], other[active[:, : one.shape[1]]])
+    assert outcomes == {False, True}

@@ -17,6 +17,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.native.library import chosen, pointer_to
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Instruction
 
@@ -36,6 +37,11 @@ class LaneStores(Observer):
         name = "shared" if places.slots is not None else space
         if order is not None or name not in _CHECKS:
             return
+        library, mask = chosen(), access.mask
+        if library is not None and places.offsets.flags.c_contiguous and (mask is None or mask.flags.c_contiguous):
+            lanes_of = None if mask is None else pointer_to(mask)
+            if library.ascending(pointer_to(places.offsets), lanes_of, places.offsets.size):
+                return
         offsets, inside = places.offsets.reshape(-1), places.offsets if places.inside is None else places.inside
         (lanes,) = access.active.reshape(-1).nonzero()
         if len(lanes) < len(offsets):

@@ -94,3 +94,60 @@ EXPORT int ptxgen_shadow_keep(uint64_t *words, const int64_t *offsets, const uin
     }
     return ascending;
 }
+
+/* Offsets in a CTA's shared memory, at `start` to `end`, of accesses of `size` bytes, a power of two, and in the memories
+   of all CTAs, where that of each warp begins at its one of `bases`; `masked` of lanes that do not take part. `addresses`
+   count modulo `window`. Whether one is misaligned or outside. */
+EXPORT int ptxgen_shared_offsets(const int64_t *addresses, const uint8_t *mask, int64_t count, int64_t window,
+                                 int64_t start, int64_t end, int64_t size, const int64_t *bases, int64_t *inside,
+                                 int64_t *offsets)
+{
+    int bad = 0;
+    for (int64_t lane = 0; lane < count; lane++) {
+        int64_t at = mask && !mask[lane] ? start : addresses[lane] & (window - 1);
+        inside[lane] = at;
+        offsets[lane] = at + bases[lane / 32];
+        bad |= at < start || at > end - size || (at & (size - 1));
+    }
+    return bad;
+}
+
+/* Whether each lane that takes part accesses a higher offset than the one before it. */
+EXPORT int ptxgen_ascending(const int64_t *offsets, const uint8_t *mask, int64_t count)
+{
+    int64_t before = -1;
+    for (int64_t lane = 0; lane < count; lane++) {
+        if (mask && !mask[lane])
+            continue;
+        if (offsets[lane] <= before)
+            return 0;
+        before = offsets[lane];
+    }
+    return 1;
+}
+
+#define CHANGING(TYPE)                                                                                                 \
+    for (int64_t part = 0; part < parts; part++) {                                                                     \
+        const TYPE *given = (const TYPE *)values[part];                                                                \
+        for (int64_t lane = 0; lane < count; lane++)                                                                   \
+            if (!mask || mask[lane])                                                                                   \
+                changing[lane] |= *(const TYPE *)(data + offsets[lane] + part * size) != given[lane];                  \
+    }                                                                                                                  \
+    break;
+
+/* Which lanes store something else than is in memory: `parts` neighboring words of `size` bytes, all first ones, then
+   all second ones, and so on. 0, and nothing is found, unless offsets ascend. */
+EXPORT int ptxgen_changing(const char *data, const int64_t *offsets, const uint8_t *mask, int64_t count, int64_t size,
+                           int64_t parts, const char *const *values, uint8_t *changing)
+{
+    if (!ptxgen_ascending(offsets, mask, count))
+        return 0;
+    memset(changing, 0, (size_t)count);
+    switch (size) {
+    case 1: CHANGING(uint8_t)
+    case 2: CHANGING(uint16_t)
+    case 4: CHANGING(uint32_t)
+    case 8: CHANGING(uint64_t)
+    }
+    return 1;
+}
