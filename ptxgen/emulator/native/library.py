@@ -81,6 +81,9 @@ class Library:
         self.shadow_put.argtypes = [pointer, pointer, pointer, count, count]
         self.shadow_keep = loaded.ptxgen_shadow_keep
         self.shadow_keep.argtypes = [pointer, pointer, pointer, pointer, count, count]
+        self.shadow_lost = loaded.ptxgen_shadow_lost
+        self.shadow_lost.restype = count
+        self.shadow_lost.argtypes = [*[pointer] * 5, *[count] * 3]
         self.granules = loaded.ptxgen_granules
         self.granules.restype = count
         self.granules.argtypes = [pointer, pointer, pointer, count, count, *[pointer] * 4]

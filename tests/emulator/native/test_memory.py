@@ -68,7 +68,7 @@ def lanes(random: np.random.Generator, size: int) -> tuple[Lanes, NDArray[np.boo
 def test_shadow_memory(found: Library, single_bytes: bool) -> None:
     """Two shadows, one of them by machine code, have the same entries after the same accesses."""
     random = np.random.default_rng(1)
-    shadows = ShadowMemory(BYTES), ShadowMemory(BYTES)
+    shadows, earlier = [ShadowMemory(BYTES) for _ in range(2)], [ShadowMemory(BYTES) for _ in range(2)]
     for turn in range(400):
         size = int(random.choice([1, 2, 4, 8, 16] if single_bytes else [2, 4, 8, 16]))
         offsets, mask = lanes(random, size)
@@ -84,7 +84,17 @@ def test_shadow_memory(found: Library, single_bytes: bool) -> None:
                 ),
             )
             assert wanted == got
-        for size in (2, 4, 8, 16) if turn % 8 == 7 else (4, 16):
+            others = [reader.copy() for reader in (shadows[0]._halves, shadows[1]._halves)]
+            both(
+                found,
+                lambda which, at=offsets, mask=mask, size=size, kept=entries ^ (turn % 2 << 8): shadows[
+                    which
+                ].keep_lost(earlier[which], at, mask, size, kept),
+            )
+            assert all((before == each._halves).all() for before, each in zip(others, shadows, strict=True))
+            assert earlier[0].used == earlier[1].used
+            np.testing.assert_array_equal(earlier[0]._halves, earlier[1]._halves)
+        for size in (1, 2, 4, 8, 16) if turn % 8 == 7 else (4, 16):
             offsets, _ = lanes(random, size)
             wanted, got = both(found, lambda which, at=offsets, size=size: shadows[which].at(at, size))
             np.testing.assert_array_equal(wanted, got)

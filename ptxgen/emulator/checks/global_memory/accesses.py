@@ -280,12 +280,7 @@ class GlobalAccesses(Observer):
             if unordered is not None:
                 earlier.keep_some(offsets, size, before, unordered)
         if len(warps) > 1 and not ascending:
-            after = reader.at(offsets, min(size, WORD))[..., 0 if size > 1 else -1]
-            lost = (after ^ entries) >> SHIFT != 0  # several warps load the same at once
-            if mask is not None:
-                lost &= mask
-            if count_nonzero(lost):
-                earlier.keep(offsets[lost], size, entries[lost])
+            reader.keep_lost(earlier, offsets, mask, size, entries)  # several warps load the same at once
 
     def _keep_store(
         self,

@@ -51,7 +51,7 @@ class ShadowMemory:
         length 1 where each access has one entry.
         """
         library = chosen()
-        if size >= WORD and library is not None and offsets.flags.c_contiguous:
+        if library is not None and offsets.flags.c_contiguous:
             found = np.empty((*offsets.shape, 1), np.int32)
             if (
                 library.shadow_at(
@@ -86,7 +86,7 @@ class ShadowMemory:
     ) -> bool:
         """Put entries of lanes, (warps, 32): of those that overlap the first stays. Whether none do, as they ascend."""
         library = chosen()
-        if size >= WORD and library is not None and self._bytes is None and offsets.flags.c_contiguous:
+        if size >= HALF and library is not None and self._bytes is None and offsets.flags.c_contiguous:
             lanes = None if mask is None else np.ascontiguousarray(mask)
             given = np.ascontiguousarray(entries, np.int32)
             self.used = True
@@ -104,6 +104,38 @@ class ShadowMemory:
         self.keep(at[::-1], size, given[::-1])
         return not count_nonzero(at[1:] <= at[:-1])
 
+    def keep_lost(
+        self,
+        earlier: ShadowMemory,
+        offsets: NDArray[np.int64],
+        mask: NDArray[np.bool_] | None,
+        size: int,
+        entries: Entries,
+    ) -> None:
+        """Put entries of lanes, (warps, 32), to `earlier` where this has the entry of another event instead."""
+        library = chosen()
+        if size >= HALF and library is not None and self._bytes is None and earlier._bytes is None:
+            lanes = None if mask is None else np.ascontiguousarray(mask)
+            at, given = np.ascontiguousarray(offsets), np.ascontiguousarray(entries, np.int32)
+            if library.shadow_lost(
+                pointer_to(self._halves),
+                pointer_to(earlier._halves),
+                pointer_to(at),
+                None if lanes is None else pointer_to(lanes),
+                pointer_to(given),
+                at.size,
+                size // WORD,
+                SHIFT,
+            ):
+                earlier.used = True
+            return
+        after = self.at(offsets, min(size, WORD))[..., 0 if size > 1 else -1]
+        lost = (after ^ entries) >> SHIFT != 0
+        if mask is not None:
+            lost &= mask
+        if count_nonzero(lost):
+            earlier.keep(offsets[lost], size, entries[lost])
+
     def keep(self, offsets: NDArray[np.int64], size: int, entries: Entries) -> None:
         """Put entries, one for each access of `size` bytes, instead of those that were there: the last one stays."""
         self.used = True
@@ -114,13 +146,13 @@ class ShadowMemory:
             return
         if self._bytes is not None:
             self._bytes[offsets[:, None] + np.arange(size)] = 0
-        if size == HALF:
-            self._halves[offsets // HALF] = entries
-            return
         library = chosen()
         if library is not None:
             at, kept = np.ascontiguousarray(offsets), np.ascontiguousarray(entries, np.int32)
             library.shadow_put(pointer_to(self._halves), pointer_to(at), pointer_to(kept), len(at), size // WORD)
+            return
+        if size == HALF:
+            self._halves[offsets // HALF] = entries
             return
         words, pairs = self._halves.view(np.int64), entries * _BOTH
         if size == WORD:

@@ -46,13 +46,22 @@ EXPORT void ptxgen_gather(const char *data, const int64_t *offsets, int64_t coun
     }
 }
 
-/* The entries of shadow memory, two in each of `words`, of accesses of 4 * `places` bytes: 0 if there are none, 1 if
-   each access has one, which `entries` then has, 2 if some have several. */
+/* Entries of shadow memory, two in each of `words`: `places` of these for an access, or one entry where that is 0. */
+#define KEEP(OFFSET, ENTRY)                                                                                            \
+    if (!places)                                                                                                       \
+        ((uint32_t *)words)[(OFFSET) >> 1] = ENTRY;                                                                    \
+    for (int64_t place = 0; place < places; place++)                                                                   \
+        words[((OFFSET) >> 2) + place] = (uint64_t)(ENTRY) << 32 | (ENTRY);
+
+/* The entries of accesses of 4 * `places` bytes, or less: 0 if there are none, 1 if each access has one, which `entries`
+   then has, 2 if some have several. */
 EXPORT int ptxgen_shadow_at(const uint64_t *words, const int64_t *offsets, int64_t count, int64_t places,
                             uint32_t *entries)
 {
     uint64_t some = 0, other = 0;
-    for (int64_t lane = 0; lane < count; lane++) {
+    for (int64_t lane = 0; lane < count && !places; lane++)
+        some |= entries[lane] = ((const uint32_t *)words)[offsets[lane] >> 1];
+    for (int64_t lane = 0; lane < count && places; lane++) {
         const uint64_t *here = words + (offsets[lane] >> 2);
         uint64_t first = here[0];
         for (int64_t place = 1; place < places; place++)
@@ -64,14 +73,12 @@ EXPORT int ptxgen_shadow_at(const uint64_t *words, const int64_t *offsets, int64
     return other ? 2 : some != 0;
 }
 
-/* Put the entry of each access of 4 * `places` bytes into shadow memory; of accesses to the same bytes the last stays. */
+/* Put the entry of each access into shadow memory; of accesses to the same bytes the last stays. */
 EXPORT void ptxgen_shadow_put(uint64_t *words, const int64_t *offsets, const uint32_t *entries, int64_t count,
                               int64_t places)
 {
     for (int64_t access = 0; access < count; access++) {
-        uint64_t both = (uint64_t)entries[access] << 32 | entries[access];
-        for (int64_t place = 0; place < places; place++)
-            words[(offsets[access] >> 2) + place] = both;
+        KEEP(offsets[access], entries[access])
     }
 }
 
@@ -88,11 +95,24 @@ EXPORT int ptxgen_shadow_keep(uint64_t *words, const int64_t *offsets, const uin
         int64_t offset = offsets[lane];
         ascending &= offset < next;
         next = offset;
-        uint64_t both = (uint64_t)entries[lane] << 32 | entries[lane];
-        for (int64_t place = 0; place < places; place++)
-            words[(offset >> 2) + place] = both;
+        KEEP(offset, entries[lane])
     }
     return ascending;
+}
+
+/* Of lanes whose entry is that of another event in `kept`, at the first of their bytes, put the entries into `words`; of
+   accesses to the same bytes the last stays. How many there are. The low `shift` bits of an entry name the lane. */
+EXPORT int64_t ptxgen_shadow_lost(const uint32_t *kept, uint64_t *words, const int64_t *offsets, const uint8_t *mask,
+                                  const uint32_t *entries, int64_t count, int64_t places, int64_t shift)
+{
+    int64_t lost = 0;
+    for (int64_t lane = 0; lane < count; lane++) {
+        if ((mask && !mask[lane]) || !((kept[offsets[lane] >> 1] ^ entries[lane]) >> shift))
+            continue;
+        lost++;
+        KEEP(offsets[lane], entries[lane])
+    }
+    return lost;
 }
 
 /* Offsets in a CTA's shared memory, at `start` to `end`, of accesses of `size` bytes, a power of two, and in the memories
