@@ -398,7 +398,7 @@ def main() -> int:
     command.add_argument("--seconds", type=float, default=500, help="no row starts that would end after that")
     command.add_argument("--rows", default="", help="regular expression on keys such as 'bf16 4096x4096x4096'")
     command.add_argument("--dtype", action="append", help="bf16 (default), f16, e4m3 or e5m2; many")
-    command.add_argument("--drawn", type=int, nargs=2, metavar=("COUNT", "SEED"), help="judging rows for the suite's")
+    command.add_argument("--drawn", nargs=3, metavar=("PART", "COUNT", "SEED"), help="drawn rows for the suite's")
     command.add_argument("--candidates", type=int, default=0, help="the planner's first so many; 0: what best() says")
     command.add_argument("--again", nargs="*", type=Path, help="the fastest of what `measure` wrote before, instead")
     command.add_argument("--also", type=Path, help="JSON: names of more kernels, by the key of a row")

@@ -1,7 +1,7 @@
 """Which kernel DeepGEMM chooses for a shape: the heuristic of its csrc/jit_kernels/heuristics/sm90.hpp for fp8_gemm_nt.
 
     python -m bench.gpu.deepgemm > kernels.inc     # the kernels of the suite, for bench/gpu/deepgemm.cu
-    python -m bench.gpu.deepgemm --drawn 32 7 > kernels.inc     # those of 32 judging rows, drawn from seed 7
+    python -m bench.gpu.deepgemm --drawn judging 32 7 > kernels.inc     # those of 32 judging rows
 
 Of revision 54e2261 (MIT), with its defaults: 132 multiprocessors, N and K compiled in, C of bf16, scales 1D2D.
 """
@@ -105,7 +105,7 @@ def kernels(rows: Sequence[Row]) -> list[Configuration]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--drawn", type=int, nargs=2, metavar=("COUNT", "SEED"), help="judging rows for the suite's")
+    parser.add_argument("--drawn", nargs=3, metavar=("PART", "COUNT", "SEED"), help="drawn rows for the suite's")
     options = parser.parse_args()
     for each in kernels(rows_of("e4m3", options.drawn)):
         on_a = "true" if each.on_a else "false"

@@ -12,7 +12,7 @@ import hashlib
 import math
 import random
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from bench.gpu.suite import Row, suite
 
@@ -43,9 +43,14 @@ def draw(part: Part, count: int, dtype: str, seed: int) -> list[Row]:
     return list(made.values())
 
 
-def rows_of(dtype: str, drawn: Sequence[int] | None) -> list[Row]:
-    """The rows of the suite, or judging rows: `drawn` has how many and their seed."""
-    return draw("judging", drawn[0], dtype, drawn[1]) if drawn else suite(dtype)
+def rows_of(dtype: str, drawn: Sequence[str] | None) -> list[Row]:
+    """The rows of the suite, or drawn ones: `drawn` has the part, how many and their seed. Raises ValueError."""
+    if not drawn:
+        return suite(dtype)
+    part, count, seed = drawn
+    if part not in get_args(Part):
+        raise ValueError(f"{part!r} is no part of the drawn rows: {' or '.join(get_args(Part))}")
+    return draw(cast(Part, part), int(count), dtype, int(seed))
 
 
 def _extent(source: random.Random, least: int) -> int:

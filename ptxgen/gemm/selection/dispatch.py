@@ -243,7 +243,9 @@ def forecast_choices(m: int, n: int, k: int, machine: str, given: Mapping[str, A
     found: list[Choice] = []
     for us, options, turned in forecasts(m, n, k, machine, given, count + _TRIED):
         own = parse_options(dict(each.split("=", 1) for each in options))
-        for more in ({}, {"epilogue": "direct"}):  # the rung's epilogue has no C of 32 bits
+        # Scales and biases take the shared memory of a stage; the rung's epilogue has no C of 32 bits.
+        fewer = [{"stages": own["stages"] - 1}] if own.get("stages", 0) > 2 else []
+        for more in ({}, *fewer, {"epilogue": "direct"}):
             made = _fitting(m, n, k, lambda own={**own, **more}, turned=turned: _menu_plan(own, given, turned))
             if made is not None:
                 found.append(replace(made, us=us))

@@ -1,7 +1,8 @@
 """Times of many kernels for one problem at once: a rough model, corrected by trees fitted to measured launches.
 
 The model counts what the busiest SM does (tiles, K blocks, rings, stores) and what memory and the L2 move, with the
-lines that unaligned rows touch. `Forest` predicts the logarithm of measured over modeled time from the same counts.
+lines that unaligned rows touch. Trees (`ptxgen.gemm.selection.forest`) predict the logarithm of measured over modeled
+time from the same counts.
 What was measured, and how the trees are fitted: bench/gpu/fit.py, docs/hopper-tuning.md.
 """
 
@@ -11,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxgen.gemm.concepts.accumulator import RegisterAccumulator
 from ptxgen.gemm.concepts.operand import STAGE_ROW_BYTES
 from ptxgen.gemm.plan import GemmPlan
+from ptxgen.gemm.selection.forest import Floats
 
-Floats = NDArray[np.float64]
 #: Registers of an SM; shared memory of an SM, and what it keeps for itself of each CTA.
 _REGISTERS, _SHARED, _SHARED_RESERVED = 65536, 233472, 1024
 #: Bytes of a line of the L2.
@@ -218,27 +218,3 @@ def _k_block(f: dict[str, Floats], mma: Floats, arrival: Floats, sharing: Floats
     adding = busy / consumers + blocks * (_PROMOTE_WAIT + f["n_tile"] / 2)
     promoted = _norm(_RING_NORM, made + (consumers - 1) * _PROMOTE_CONSUMERS / sharing, adding / sharing)
     return np.where(f["promoted"] > 0, promoted, made)
-
-
-@dataclass(frozen=True)
-class Forest:
-    """Regression trees, their nodes one after the other: a leaf has no feature (-1), and its value as threshold.
-
-    `children`: the first of the two next nodes; rows up to the threshold take it, others the one after.
-    """
-
-    roots: NDArray[np.int32]
-    feature: NDArray[np.int16]
-    threshold: NDArray[np.float64]
-    children: NDArray[np.int32]
-    depth: int
-
-    def predict(self, features: Floats) -> Floats:
-        """The sum of the leaves that each row reaches."""
-        at = np.broadcast_to(self.roots, (len(features), len(self.roots))).copy()
-        rows = np.arange(len(features))[:, None]
-        for _ in range(self.depth):
-            feature = self.feature[at]
-            values = features[rows, np.maximum(feature, 0)]
-            at = np.where(feature < 0, at, self.children[at] + (values > self.threshold[at]))
-        return self.threshold[at].sum(axis=1)

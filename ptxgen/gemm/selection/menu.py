@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ptxgen.gemm.selection.forecast import CARDS, Floats, Forest, Form, Task, count
+from ptxgen.gemm.selection.forecast import CARDS, Form, Task, count
+from ptxgen.gemm.selection.forest import PACKED, Floats, Forest
 from ptxgen.gemm.types import TYPES
 
 FILE = Path(__file__).parents[1] / "tuned" / "forecast.npz"
@@ -18,50 +19,73 @@ RUNG = "hopper/overlapped"
 #: Options under which the kernels of the menu are as fast as measured, or nearly.
 OPTIONS = frozenset(
     ("dtype", "b_dtype", "c_dtype", "a_major", "b_major", "bias", "alpha", "source", "activation", "promote",
-     "dependent", "ptx")
+     "scales", "dependent", "ptx")
 )  # fmt: skip
 _PRODUCTS = {"bf16": "bf16", "f16": "bf16", "e4m3": "fp8", "e5m2": "fp8"}
-#: Kernels of which the trees are asked: those that the rough model has as fastest.
-_ASKED = 300
+#: Kernels of which the first trees are asked: those that the rough model has as fastest. Boosting's first trees correct
+#: most, so that those fastest by them alone are asked of the others.
+_ASKED, _FIRST_TREES, _NEAR = 300, 150, 64
 FIELDS = tuple(each.name for each in fields(Form))
-_FOREST = ("roots", "feature", "threshold", "children")
 
 
 def product_of(options: Mapping[str, Any]) -> str | None:
-    """What is measured as one: "bf16" (and f16), fp8 "fast" or "promoted"; None where the menu has nothing."""
+    """What is measured as one: "bf16" (and f16), fp8 "fast", "promoted" or "scaled"; None for others."""
     kind = _PRODUCTS.get(options.get("dtype", "bf16"))
-    if options.get("scales", "none") != "none":
-        return None
     if kind != "fp8":
         return kind
+    if options.get("scales", "none") != "none":
+        return "scaled"
     return "promoted" if options.get("promote", True) else "fast"
+
+
+def cost_of_scales(columns: Mapping[str, Floats]) -> Floats:
+    """The time of kernels with scales over that of the same ones that only promote their sums.
+
+    Round figures of 358 launches for 60 tuning rows (H200, 2026-11-30). Swapped, each column of a tile has a scale of
+    its own; otherwise a tile has one scale or two of B, and where these change at a multiple of 32 columns it costs
+    nothing.
+    """
+    n_tile = columns["n_tile"]
+    straight = np.select([n_tile % 32 == 0, n_tile % 16 == 0], [0.0, 0.1], 0.28)
+    turned = 0.06 + 0.0023 * np.maximum(n_tile - 32, 0)
+    return np.exp(np.where(columns["swapped"] > 0, turned, straight))
 
 
 @dataclass(frozen=True)
 class Menu:
-    """Kernels of a product: their options as `--set` takes them, as columns, and the trees."""
+    """Kernels of a product: their options as `--set` takes them, as columns, and the trees.
+
+    `cost`: what the times of the trees are multiplied by.
+    """
 
     options: tuple[str, ...]
     columns: dict[str, Floats]
     forest: Forest
+    cost: Floats
 
     def times(self, task: Task, card: str) -> Floats:
         """Microseconds of each kernel; infinite for those that the rough model has far behind."""
         counted = count(self.columns, task, CARDS[card])
-        found = np.full(len(counted.us), np.inf)
-        asked = np.argsort(counted.us)[:_ASKED]
-        found[asked] = counted.us[asked] * np.exp(self.forest.predict(counted.features[asked]))
+        found, rough = np.full(len(counted.us), np.inf), counted.us * self.cost
+        asked = np.argsort(rough)[:_ASKED]
+        found[asked] = rough[asked] * np.exp(self.forest.predict(counted.features[asked], end=_FIRST_TREES))
+        near = np.argsort(found)[:_NEAR]
+        found[near] *= np.exp(self.forest.predict(counted.features[near], first=_FIRST_TREES))
         return found
 
 
 @cache
 def menu_of(product: str) -> Menu:
-    """The menu of a product."""
+    """The menu of a product; that of "scaled" has the kernels of "promoted"."""
+    if product == "scaled":
+        promoted = menu_of("promoted")
+        return replace(promoted, cost=cost_of_scales(promoted.columns))
     with np.load(FILE) as read:
         forms = read[f"{product}_forms"]
-        forest = Forest(*(read[f"{product}_{name}"] for name in _FOREST), depth=int(read[f"{product}_depth"]))
+        forest = Forest.unpacked({name: read[f"{product}_{name}"] for name in PACKED})
         options = tuple(bytes(read[f"{product}_options"]).decode().split("\n"))
-    return Menu(options, {name: forms[:, at].astype(float) for at, name in enumerate(FIELDS)}, forest)
+    columns = {name: forms[:, at].astype(float) for at, name in enumerate(FIELDS)}
+    return Menu(options, columns, forest, np.ones(len(options)))
 
 
 def forecasts(

@@ -7,8 +7,9 @@ import pytest
 
 from ptxgen.gemm import best, find, parse_options
 from ptxgen.gemm.selection import dispatch
-from ptxgen.gemm.selection.forecast import CARDS, Forest, Form, Task, columns, count, lines
-from ptxgen.gemm.selection.menu import FIELDS, RUNG, forecasts, menu_of, product_of
+from ptxgen.gemm.selection.forecast import CARDS, Form, Task, columns, count, lines
+from ptxgen.gemm.selection.forest import Forest
+from ptxgen.gemm.selection.menu import FIELDS, RUNG, cost_of_scales, forecasts, menu_of, product_of
 
 PRODUCTS = {"bf16": {"dtype": "bf16"}, "fast": {"dtype": "e4m3", "promote": False}, "promoted": {"dtype": "e4m3"}}
 
@@ -33,17 +34,39 @@ def test_rows_that_are_no_lines_cost_time() -> None:
     assert both[1] < both[0]  # larger tiles, and multicast
 
 
+#: Two trees: the first splits on feature 1 at 5, its second child on feature 0 at 2; the second is a leaf.
+FOREST = Forest(
+    np.array([0, 5], np.int32),
+    np.array([1, -1, 0, -1, -1, -1], np.int8),
+    np.array([5.0, 10.0, 2.0, 20.0, 30.0, 0.5]),
+    np.array([1, 0, 3, 0, 0, 0], np.int32),
+    2,
+)
+
+
 def test_trees_add_up_their_leaves() -> None:
-    """Two trees: the first splits on feature 1 at 5, its second child on feature 0 at 2; the second is a leaf."""
-    forest = Forest(
-        np.array([0, 5], np.int32),
-        np.array([1, -1, 0, -1, -1, -1], np.int16),
-        np.array([5.0, 10.0, 2.0, 20.0, 30.0, 0.5]),
-        np.array([1, 0, 3, 0, 0, 0], np.int32),
-        2,
-    )
     rows = np.array([[0.0, 5.0], [2.0, 5.1], [2.1, 9.0]])
-    assert forest.predict(rows).tolist() == [10.5, 20.5, 30.5]
+    assert FOREST.predict(rows).tolist() == [10.5, 20.5, 30.5]
+    assert FOREST.predict(rows, end=1).tolist() == [10.0, 20.0, 30.0]
+    assert FOREST.predict(rows, first=1).tolist() == [0.5, 0.5, 0.5]
+
+
+def test_a_packed_forest_is_the_same() -> None:
+    read = Forest.unpacked(FOREST.packed())
+    for name in ("roots", "feature", "threshold", "children"):
+        assert getattr(read, name).tolist() == getattr(FOREST, name).tolist()
+    assert read.depth == FOREST.depth
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_trees_of_the_file_end_in_leaves(product: str) -> None:
+    """Each inner node has two children of its tree behind it, and each node but a root one parent."""
+    forest = menu_of(product).forest
+    inner = np.flatnonzero(forest.feature >= 0)
+    children = forest.children[inner]
+    assert (children > inner).all()
+    reached = np.concatenate([forest.roots, children, children + 1])
+    assert np.array_equal(np.sort(reached), np.arange(len(forest.feature)))
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
@@ -105,7 +128,8 @@ def test_c_of_32_bits_has_direct_stores() -> None:
 def test_products() -> None:
     assert [product_of(each) for each in PRODUCTS.values()] == list(PRODUCTS)
     assert product_of({"dtype": "f16"}) == "bf16"
-    assert product_of({"dtype": "tf32"}) is product_of({"dtype": "e4m3", "scales": "1d2d"}) is None
+    assert product_of({"dtype": "tf32"}) is None
+    assert product_of({"dtype": "e4m3", "scales": "1d2d"}) == "scaled"
     assert forecasts(64, 512, 512, "h200", {"dtype": "bf16", "n_tile": 64}, 1) == []
     assert best(64, 512, 520, n_tile=64).plan.n_tile == 64  # the planner's
 
@@ -116,3 +140,20 @@ def test_what_is_known_of_a_time() -> None:
     assert (near.known, near.expected.split(", ")[1]) == ("interpolated", "interpolated from M 32")
     assert best(3000, 4096, 4096).known == "predicted"
     assert dispatch.tuning_table("h100").rows == ()
+
+
+@pytest.mark.parametrize("shape", [(3, 1008, 5008), (333, 2880, 2880), (1320, 7040, 3472), (16384, 32768, 512)])
+def test_scales_are_forecast_from_promoted_sums(shape: tuple[int, int, int]) -> None:
+    given = {"dtype": "e4m3", "c_dtype": "bf16"}
+    promoted, scaled = best(*shape, **given), best(*shape, **given, scales="1d2d")
+    assert scaled.known == "predicted"
+    assert promoted.us <= scaled.us < 1.5 * promoted.us
+    assert scaled.plan.block_scales is not None
+    assert scaled.plan.n_tile % 16 == 0 or scaled.swapped
+
+
+def test_scales_cost_what_was_measured() -> None:
+    """Tiles of 128, 80 and 104 columns, and swapped ones of 16 and 152, as docs/hopper-tuning.md has them."""
+    n_tile, swapped = np.array([128.0, 80.0, 104.0, 16.0, 152.0]), np.array([0.0, 0.0, 0.0, 1.0, 1.0])
+    cost = cost_of_scales({"n_tile": n_tile, "swapped": swapped})
+    assert np.allclose(cost, [1.0, 1.1, 1.3, 1.06, 1.4], rtol=0.02)
