@@ -575,7 +575,7 @@ class Emulator:
             machine.findings.report(launches.NOT_RUN, None, summary=_NOT_RUN, rule="", ends=True)
         findings = machine.findings.list()
         if findings:
-            findings = list(map(SourceLines(launch.kernel.module).located, findings))
+            findings = SourceLines(launch.kernel.module).all_located(findings)
         return LaunchReport(
             status=status or "incomplete",
             findings=findings,

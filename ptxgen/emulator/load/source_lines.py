@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from linecache import checkcache, getline
 from pathlib import PurePath
@@ -18,9 +18,18 @@ from ptxgen.files import source_file
 _INNERMOST, _OUTERMOST = 2, 2
 #: How messages name a line of the PTX.
 _LINE = re.compile(r"\bline (\d+)\b")
+#: What follows the name of a variable: the offset in it, or the number of a stage.
+_OFFSET = re.compile(r"[+\[ ]")
 _Location = tuple[int, int, int]
 #: Comments of LLVM around the text of an asm statement.
 _BEGIN, _END = "begin inline asm", "end inline asm"
+
+
+def _statements(finding: Finding) -> tuple[object, ...]:
+    """What the copies of a statement that compilers make have in common: statements of the source, and variables."""
+    parties = [(each.role, each.opcode, each.source, _OFFSET.split(each.name)[0]) for each in finding.accesses]
+    known = bool(finding.source) and all(each.source for each in finding.accesses)
+    return (finding.code, finding.severity, finding.source, *sorted(parties), None if known else finding.line)
 
 
 def _assembly_lines(module: syntax.Module) -> Callable[[int], bool]:
@@ -118,6 +127,32 @@ class SourceLines:
             return ""
         checkcache(str(path))
         return getline(str(path), number).strip()
+
+    def all_located(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Findings with their source lines, of copies of one statement (those of an unrolled loop) the first alone.
+
+        The others are among its consequences.
+        """
+        made: list[Finding] = []
+        copies: dict[tuple[object, ...], int] = {}
+        for finding in map(self.located, findings):
+            place = copies.setdefault(_statements(finding), len(made)) if finding.accesses else len(made)
+            if place == len(made):
+                made.append(finding)
+                continue
+            first = made[place]
+            lines = dict(zip(first.also_lines, first.also_sources, strict=True))
+            lines |= dict(zip(finding.also_lines, finding.also_sources, strict=True))
+            if finding.line is not None and finding.line != first.line:
+                lines[finding.line] = finding.source
+            lines.pop(first.line or 0, None)
+            made[place] = replace(
+                first,
+                also_lines=tuple(sorted(lines)),
+                also_sources=tuple(lines[line] for line in sorted(lines)),
+                consequences=(*first.consequences, replace(finding, consequences=()), *finding.consequences),
+            )
+        return made
 
     def located(self, finding: Finding) -> Finding:
         """A finding with the source lines of its instruction and of its accesses, in its texts too."""

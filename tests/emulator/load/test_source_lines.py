@@ -206,3 +206,35 @@ def test_the_text_of_the_source_is_shown_where_its_file_is(tmp_path: Path) -> No
         assert (found.source, found.source_text) == (f"{name}:6:3", text)
         assert any(line.strip() == text for line in finding_lines(found, False, {})) == bool(text)
         assert ("total +=" in report.summary()) == bool(text)
+
+
+def test_copies_of_an_unrolled_loop_are_one_finding() -> None:
+    """Copies of one load race each with a copy of one store; a load of another statement is another finding."""
+    turn = """
+    .loc 1 5 3
+    st.shared.u32 [%s], %t;
+    .loc 1 LINE 7
+    ld.shared.u32 %y, [words+200];
+    add.u32 %x, %x, %y;
+    .loc 1 10 3
+    bar.sync 0;
+    """
+    turns = "".join(turn.replace("LINE", line) for line in ("9", "9", "11"))
+    body = f""".shared .b32 words[64]; .reg .u32 %t, %x, %y; .reg .b64 %o; .reg .b32 %s;
+    mov.u32 %t, %tid.x;
+    mov.b32 %s, words;
+    mad.lo.u32 %s, %t, 4, %s;
+    mov.u32 %x, 0;
+    {turns}
+    .loc 1 12 3
+    ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %t, 4, %o;
+    st.global.u32 [%o], %x;
+    ret;
+    """
+    emulator = Emulator("sm_100a", schedule="late")
+    report = emulator.launch(Kernel.from_ptx(text(body)), 1, 64, [emulator.array(np.zeros(64, np.uint32))])
+    assert [each.source for each in report.findings] == ["tile.cu:9:7", "tile.cu:11:7"], report.summary()
+    copies, other = report.findings
+    assert copies.also_sources == ("tile.cu:9:7",)
+    assert len(copies.consequences) > len(other.consequences)
