@@ -100,7 +100,7 @@ CURES: list[tuple[str, Cure]] = [
     ),
     (r"use \.release in line (\d+), or put (fence\.acq_rel) before", lambda m, f: (f"{m[2]}.gpu;", int(m[1]), True)),
     (r"use \.acquire in line (\d+), or put (fence\.acq_rel) after", lambda m, f: (f"{m[2]}.gpu;", int(m[1]), False)),
-    (r"put (fence\.mbarrier_init\S*) between", lambda m, f: (f"{m[1]};", _writer(f), False)),
+    (r"put (fence\.mbarrier_init\S*) behind", lambda m, f: (f"{m[1]};", _writer(f), False)),
 ]
 
 

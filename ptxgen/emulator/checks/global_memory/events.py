@@ -299,6 +299,12 @@ class GlobalEvents:
             elif half == "acquire":
                 rule += "; another warp of this CTA has acquired from it"
                 fix = f"bar.sync before line {statement.line}, after the thread that acquires has"
+            elif distance == "grid" and {what, kind} == {"store", "load"} and self._is_read_before(warp, actor, found):
+                rule += f". What {other.opcode} reads was stored before, and nothing orders that load before this store"
+                fix = (
+                    f"st.release.gpu or red.release.gpu of a flag after line {other.line}, and ld.acquire.gpu of it "
+                    f"before line {statement.line}"
+                )
         doing = ("may still be reading" if other.role == "reader" else "may still be writing") if under_way else ""
         if equal:
             rule += f". {EQUAL}"
@@ -317,6 +323,13 @@ class GlobalEvents:
         if not under_way:
             self._repeated.reported(self._race(warp, event, what, statement, equal=equal), warps)
         return True
+
+    def _is_read_before(self, warp: int, actor: int, found: Access) -> bool:
+        """Whether a reader has acquired from the warp that now overwrites what it has read: by its next store."""
+        reader = self._happens_before.resident_warp(actor)
+        if found.role != "writer" or reader is None:
+            return False
+        return self._happens_before.has_observed_actor(reader, self._happens_before.actor(warp), 1)
 
     def _half_ordered(self, warp: int, actor: int) -> str:
         """Which side of a flag lacks its CTA's barrier, where other warps of the two CTAs have synchronized by it:

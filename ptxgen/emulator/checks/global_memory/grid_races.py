@@ -81,6 +81,12 @@ class GridRaces(Observer):
             return True
         return False
 
+    def _another_waits(self, warp: int) -> bool:
+        """Whether another warp of a warp's CTA has waited."""
+        per_cta = self._happens_before.warps
+        first = self._happens_before.actor(warp) // per_cta * per_cta
+        return not self._free.isdisjoint(range(first, first + per_cta))
+
     def access(
         self,
         warps: NDArray[np.int64],
@@ -170,8 +176,12 @@ class GridRaces(Observer):
                 accesses=(found, party),
             )
             return
+        rule = "The two grids may run at the same time, and no griddepcontrol.wait orders the accesses"
         if which == "before":
             order, fix = "previous", f"griddepcontrol.wait before line {statement.line}"
+            if self._another_waits(warp):
+                rule = "Another warp of its CTA has waited for that grid, and this one has not synchronized with it"
+                fix = f"bar.sync after griddepcontrol.wait and before line {statement.line}, or the wait by all warps"
         else:
             order, fix = "next", f"griddepcontrol.wait before line {earlier.statement.line} of the next grid"
         self._findings.report(
@@ -179,7 +189,7 @@ class GridRaces(Observer):
             statement,
             summary=f"{found} {does(found, what)} {place}, which {party} of the {order} grid "
             f"{'reads' if party.role == 'reader' else 'writes'}",
-            rule="The two grids may run at the same time, and no griddepcontrol.wait orders the accesses",
+            rule=rule,
             fix=fix,
             accesses=(found, party),
             cause=frozenset([causes.GRID_WAIT[which]]),

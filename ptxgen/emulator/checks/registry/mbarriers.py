@@ -58,7 +58,7 @@ MBARRIER_INIT_PROXY = _check(
     rule="The async proxy must see the init of an mbarrier before a copy completes on it: fence.mbarrier_init or "
     "fence.proxy.async after the init, ordered before the copy; of a peer's mbarrier with barrier.cluster after it.",
     why="The copy may complete on an mbarrier that, as far as it can see, has not been initialized.",
-    fix="put fence.mbarrier_init.release.cluster between mbarrier.init and the barrier",
+    fix="put fence.mbarrier_init.release.cluster behind mbarrier.init, by the same thread, before the barrier",
     example="mbarrier.init.shared.b64 [full], 1;\n// fixed: fence.mbarrier_init.release.cluster;\nbar.sync 0;",
     fires="emulator/checks/order/test_cluster_peers.py::test_fence_of_a_peers_mbarrier",
     twin="emulator/checks/order/test_cluster_peers.py::test_fence_of_a_peers_mbarrier",
