@@ -8,6 +8,7 @@ from tests.bugs import (
     clusters,
     dependent_launches,
     global_memory,
+    handoffs,
     lanes,
     launch_control,
     mbarriers,
@@ -44,5 +45,6 @@ FAMILIES: dict[str, list[Bug]] = {
     "Cluster launch control": launch_control.BUGS,
     "Pairs of CTAs": pairs.BUGS,
     "Registers": registers.BUGS,
+    "From one warp, CTA or grid to another": handoffs.BUGS,
 }
 BUGS = [bug for bugs in FAMILIES.values() for bug in bugs]

@@ -11,6 +11,8 @@ Cause = Hashable | frozenset[Hashable]
 DEADLOCK = ("deadlock",)
 #: Several warps store the same bytes, as one consumer that a compiler duplicates.
 EQUAL_STORES = ("equal stores",)
+#: Stores of the bytes that are there already race with loads, as those of constant inputs do.
+UNCHANGED = ("unchanged by a store",)
 #: A barrier is missing between the inits of mbarriers and their uses.
 UNSYNCHRONIZED_INIT = ("unsynchronized init",)
 #: Inits of mbarriers go to other addresses than their uses.

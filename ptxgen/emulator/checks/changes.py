@@ -20,6 +20,8 @@ from ptxgen.emulator.state.group import spread
 
 #: Why unordered stores of the same bytes are but advice, and what to do.
 EQUAL = "Both store the same bytes, so their order changes nothing"
+#: Why a store that leaves the bytes as they are races with loads of others.
+UNCHANGED = "It stores the bytes that are there already, so that this launch shows nothing: with other data it does"
 ONE_STORE = "let one warp store, or put a barrier between the two stores"
 
 _WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}

@@ -86,6 +86,8 @@ class SharedAccesses(Observer):
         self.has_barriers = False
         #: Lines of stores that are known to store what another warp stores at any time.
         self.equal: set[int] = set()
+        #: Lines of stores that are known to store again what other warps have loaded.
+        self.unchanged: set[int] = set()
         #: Groups of warps that accessed memory together, by the bytes of their numbers.
         self._groups: dict[bytes, _Group] = {}
         #: Last weak accesses of threads, shared with `LaneAccesses`, which looks up lines here.
@@ -276,7 +278,8 @@ class SharedAccesses(Observer):
         compared = masks if statement.line not in self.equal else racing
         shape = order.warps, order.size, self.written.shape[1]
         touched = Touched(np.ascontiguousarray(warps), slots, at, granules, masks, shape, order.clocks)
-        if not self._ordered(touched, group, compared, racing if writes else None):
+        overwritten = racing if statement.line in self.unchanged else masks
+        if not self._ordered(touched, group, compared, overwritten if writes else None):
             return False
         if copies:
             self._races.copy_lines[statement.line] = "cp.async"
@@ -381,6 +384,8 @@ class SharedAccesses(Observer):
             self._against_readers(access, warp, slot, granules, racing)
         if changed is not None and statement.line not in self.equal and count_nonzero(masks & ~changed):
             self._against_equal_stores(access, warp, slot, granules, masks & ~changed)
+        if changed is not None and statement.line not in self.unchanged and count_nonzero(masks & ~changed):
+            self._against_equal_loads(access, warp, slot, granules, masks & ~changed)
         self._spare_barriers(access, warp, slot, granules, masks)
         self.stores.add(
             slot, warp % self._happens_before.members, granules, masks, self._happens_before.clock(warp), statement.line
@@ -633,6 +638,13 @@ class SharedAccesses(Observer):
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
             if self._races.against_equal_stores(access, warp, stores, slot, granules, masks):
                 self.equal.add(access.statement.line)
+
+    def _against_equal_loads(
+        self, access: AsyncOperation, warp: int, slot: int, granules: NDArray[np.int64], masks: Masks
+    ) -> None:
+        """Unordered loads of others of what the warp stores there again."""
+        if self._races.against_equal_loads(access, warp, self.loads, slot, granules, masks):
+            self.unchanged.add(access.statement.line)
 
     def _against_readers(
         self,

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
@@ -53,6 +54,9 @@ class AtOnce:
             return False
         if (changing is None and shared.races.only_copies) or order.any_lagging(warps):
             return False
+        if changing is not None and statement.line not in shared.unchanged:
+            if count_nonzero(changing) < count_nonzero(access.active):  # loads race with what stays the same, too
+                return False
         by_lane = self._lanes.tables(warps, size)
         if by_lane is None:
             return False

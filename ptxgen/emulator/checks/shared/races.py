@@ -7,7 +7,7 @@ by then. What a peer reads after it must have been released.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from ptxgen.device.report import Access, Role
 from ptxgen.emulator.arrays import count_nonzero
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.cas_loops import STRONG_LOAD
-from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE
+from ptxgen.emulator.checks.changes import EQUAL, ONE_STORE, UNCHANGED
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event
 from ptxgen.emulator.checks.messages import fixes
 from ptxgen.emulator.checks.order.mbarrier_scope import report_narrow
@@ -358,20 +358,10 @@ class SharedRaces:
         masks: Masks,
     ) -> bool:
         """Unordered stores of other warps to bytes that hold what this store writes: whether there are any."""
-        happens_before, member = self._happens_before, warp % self._happens_before.members
-        observed = happens_before.observed_by(warp, access.lane)
         reported = False
-        for other_member, line, clock, at in stores.unordered(slot, member, granules, masks, observed.clocks):
-            actor = warp - member + other_member
-            if (
-                clock == PENDING
-                or happens_before.has_observed_actor(warp, actor, clock)
-                or happens_before.unfenced_side(warp, actor, clock)
-                or happens_before.relaxed.order(warp, actor, clock)
-            ):
-                continue  # what the order lacks shows where other bytes are accessed
+        for member, line, at in self._without_any_order(access, warp, stores, slot, granules, masks):
             found = self._found(access, warp, "overwrites", at)
-            other = happens_before.party("writer", line, warp, other_member, at)
+            other = self._happens_before.party("writer", line, warp, member, at)
             self._findings.report(
                 races.SHARED_RACE,
                 access.statement,
@@ -384,6 +374,58 @@ class SharedRaces:
             )
             reported = True
         return reported
+
+    def against_equal_loads(
+        self,
+        access: AsyncOperation,
+        warp: int,
+        loads: ThreadAccesses,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks,
+    ) -> bool:
+        """Unordered loads by other warps of bytes that a store leaves as they are: whether there are any."""
+        reported = False
+        for member, line, at in self._without_any_order(access, warp, loads, slot, granules, masks):
+            found = self._found(access, warp, "overwrites", at)
+            other = self._happens_before.party("reader", line, warp, member, at)
+            other_warp = warp - warp % self._happens_before.members + member
+            apart = other_warp // self._happens_before.warps != warp // self._happens_before.warps
+            self._findings.report(
+                races.SHARED_RACE,
+                access.statement,
+                summary=f"{found} overwrites {found.place}, which {other} reads",
+                rule=f"The two warps have not synchronized. {UNCHANGED}",
+                fix=self._fix(access, found, other, "load", None, apart=apart),
+                accesses=(found, other),
+                cause=causes.UNCHANGED,
+            )
+            reported = True
+        return reported
+
+    def _without_any_order(
+        self,
+        access: AsyncOperation,
+        warp: int,
+        accesses: ThreadAccesses | StrongStores,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks,
+    ) -> Iterator[tuple[int, int, int]]:
+        """Unordered accesses of other warps, (member, line, offset), but for those that a fence would order: what the
+        order lacks shows where other bytes are accessed.
+        """
+        happens_before, member = self._happens_before, warp % self._happens_before.members
+        observed = happens_before.observed_by(warp, access.lane)
+        for other, line, clock, at in accesses.unordered(slot, member, granules, masks, observed.clocks):
+            actor = warp - member + other
+            if not (
+                clock == PENDING
+                or happens_before.has_observed_actor(warp, actor, clock)
+                or happens_before.unfenced_side(warp, actor, clock)
+                or happens_before.relaxed.order(warp, actor, clock)
+            ):
+                yield other, line, at
 
     def _excuse(
         self, access: AsyncOperation, accesses: ThreadAccesses | StrongStores, line: int, *, loads: bool
@@ -466,6 +508,7 @@ class SharedRaces:
         doing = "reading" if other_role == "reader" else "writing"
         name = self._findings.name("shared", earlier.mbarrier) if earlier.mbarrier is not None else ""
         rule, fix = _sentence(why) or f"The thread has not waited for its completion{name and f' on {name}'}", None
+        place = ""
         early = (
             self._waits.released_early(warp, earlier.warp, full=earlier.mbarrier)
             if earlier.what in _COPIES and not parity
@@ -474,6 +517,16 @@ class SharedRaces:
         if early is not None:
             rule = f"Its warp arrives on {early[0]} in line {early[1]}, before this access: the copy may begin then"
             fix = f"mbarrier.arrive on {early[0]} after line {access.statement.line}"
+        elif not why and name and self._is_of_a_peer(warp, slot, earlier):
+            place, rule = (
+                " of a peer CTA",
+                f"It completes on {name} of that CTA, whose own threads alone can wait for it",
+            )
+            fix = (
+                f"let a thread of the peer wait for {name}, then arrive on an mbarrier of this CTA "
+                "(mbarrier.arrive.release.cluster.shared::cluster), and wait for that before line "
+                f"{access.statement.line}"
+            )
         elif not why and name:
             fix = f"wait for {name} before line {access.statement.line} (mbarrier.try_wait, branch on the result)"
         elif not why:
@@ -484,7 +537,8 @@ class SharedRaces:
         self._findings.report(
             mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
             access.statement,
-            summary=f"{found} {does} {found.place} while {other.opcode} of line {other.line} may still be {doing} it",
+            summary=f"{found} {does} {found.place}{place} while {other.opcode} of line {other.line} may still be "
+            f"{doing} it",
             rule=rule,
             fix=fix,
             accesses=(found, other),
@@ -495,6 +549,11 @@ class SharedRaces:
             | ({causes.early(earlier.warp)} if earlier.warp is not None and earlier.warp != warp else frozenset())
             | (self._in_use(access) if earlier.what in _COPIES else frozenset()),
         )
+
+    def _is_of_a_peer(self, warp: int, slot: int, earlier: AsyncOperation) -> bool:
+        """Whether a copy to the memory of a peer CTA completes there, where only threads of that CTA can wait."""
+        apart = slot != warp // self._happens_before.warps
+        return apart and earlier.what in _COPIES and "cta_group::2" not in earlier.statement.text
 
     def _in_use(self, copy: AsyncOperation) -> frozenset[Hashable]:
         """The causes of a copy's race with another one where something still reads what that has written."""
