@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 _MIXED = -1
 #: Opcodes of strong stores that release, and of those that signal also where they store the value already there.
 _RELEASES = re.compile(r"\.(release|acq_rel)\b")
+#: Opcodes of strong stores of data that CTAs hand to each other.
+_DATA = ("st.volatile.global", "st.relaxed.gpu.global", "st.relaxed.sys.global")
 _SIGNALS = re.compile(r"^(st|atom)\b(?!.*\.(add|inc|dec|and|or|xor|min|max|cas)\.)")
 
 
@@ -78,6 +80,8 @@ class Change:
     turn: int | None = None
     #: The store does not depend on what it replaces: it is a signal, and a change, also where it stores the same.
     signals: bool = False
+    #: Under `eager`, what is no signal: lanes of the warps that have stored it read the newer value.
+    data: bool = False
 
 
 _ALL = np.ones(32, np.bool_)
@@ -233,12 +237,15 @@ class StaleLoads(StrongLoads):
     def follows(self, statement: Instruction, *, alone: bool) -> bool:
         """Whether loads may return what was there before a strong store; `alone`: it is by one lane of each warp.
 
-        With `eager` only signals, which release or are made alone, as data and histograms are not: who waits for too
-        few of them, or for a value that was there before, shows by the value before the last.
+        With `eager` only signals, which release or are made alone, and data that strong stores leave in global memory
+        for other CTAs, but no histograms: who waits for too few signals, or for a value that was there before, shows by
+        the value before the last.
         """
-        if self.always or self._timeline.schedule != "eager":
-            return True
-        return alone or _RELEASES.search(statement.opcode) is not None
+        return self._follows_always or _is_signal(statement, alone=alone) or statement.opcode.startswith(_DATA)
+
+    @property
+    def _follows_always(self) -> bool:
+        return self.always or self._timeline.schedule != "eager"
 
     def store(
         self,
@@ -265,7 +272,9 @@ class StaleLoads(StrongLoads):
         held, actor = self._held.get(word), self._happens_before.actor(warp)
         if held is None or (turn is not None and actor not in held[1].ordered):
             old = data[offset : offset + size].copy()
-            held = self._held[word] = offset, Change(old, old, published, {}, {}, line, set(), turn, signals)
+            data_alone = not (self._follows_always or _is_signal(statement, alone=alone))
+            made = Change(old, old, published, {}, {}, line, set(), turn, signals, data_alone)
+            held = self._held[word] = offset, made
         held[1].ordered.setdefault(actor, self._happens_before.clock(warp))
         held[1].writers.add(actor)
         held[1].lanes[actor] = int(self._lane_intervals[warp]), self._exchanges[warp], lanes
@@ -393,6 +402,8 @@ class StaleLoads(StrongLoads):
         own = self._happens_before.actor(warp)
         if own not in change.ordered:
             return _ALL
+        if change.data:
+            return np.zeros(32, np.bool_)
         interval, exchanges, ordered = change.lanes.get(own, (-1, 0, lanes))
         if interval != self._lane_intervals[warp] or interval == self._fenced.get(warp):
             return np.zeros(32, np.bool_)
@@ -420,6 +431,10 @@ class StaleLoads(StrongLoads):
             sequenced is not None
             and sequenced.has_observed(happens_before.epoch_of(actor), actor % happens_before.members, clock)
         )
+
+
+def _is_signal(statement: Instruction, *, alone: bool) -> bool:
+    return alone or _RELEASES.search(statement.opcode) is not None
 
 
 def signals(statement: Instruction) -> bool:

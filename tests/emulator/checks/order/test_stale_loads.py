@@ -93,6 +93,26 @@ SUM = """
 """
 
 
+#: CTA 0 stores an array, then a flag; CTA 1 loads it.
+ARRAY = """
+    mad.wide.u32 %data, %t, 4, %data; setp.ne.u32 %q, %c, 0; @%q bra take; st.volatile.global.u32 [%data], 7;
+    FENCE bar.sync 0; st.volatile.global.u32 [%flag+64], 1; bra end;
+    take: ld.volatile.global.u32 %x, [%flag+64]; setp.ne.u32 %p, %x, 1; @%p bra take; bar.sync 0; FENCE
+    ld.volatile.global.u32 %y, [%data]; mad.wide.u32 %mine, %t, 4, %out1; st.global.u32 [%mine], %y;
+    end: ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late"])
+def test_an_array_that_a_cta_hands_to_another(schedule: Any) -> None:
+    words = np.zeros(64, np.uint32)
+    for fence, value in (("membar.gl;", 7), ("", 0)):
+        body = HEAD + ARRAY.replace("FENCE", fence)
+        report, (_, given) = launch(body, [words, np.full(32, 99, np.uint32)], block=32, grid=2, schedule=schedule)
+        assert report.status == "ok", report.summary()
+        assert set(given.tolist()) == {value}
+
+
 @pytest.mark.parametrize("schedule", ["eager", "late"])
 def test_a_loop_that_adds_up_what_it_loads(schedule: Any) -> None:
     words = np.zeros(64, np.uint32)
