@@ -54,9 +54,9 @@ class AtOnce:
             return False
         if (changing is None and shared.races.only_copies) or order.any_lagging(warps):
             return False
-        if changing is not None and statement.line not in shared.unchanged:
-            if count_nonzero(changing) < count_nonzero(access.active):  # loads race with what stays the same, too
-                return False
+        again = changing is not None and count_nonzero(changing) < count_nonzero(access.active)
+        if again and statement.line not in shared.unchanged:
+            return False  # loads race with what stays the same, too
         by_lane = self._lanes.tables(warps, size)
         if by_lane is None:
             return False
