@@ -330,7 +330,20 @@ class ThresholdError(ValueError):
     """A threshold of --fail-on that cannot be read."""
 
 
-def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
+class Broken(str):
+    """A broken threshold in words. `source` (`/home/k.cu:60`) and `ptx_line` are the lines of B's loop, if known."""
+
+    __slots__ = ("ptx_line", "source")
+    source: str
+    ptx_line: int | None
+
+    def __new__(cls, words: str, loop: LoopSummary | None = None) -> Broken:
+        made = super().__new__(cls, words)
+        made.source, made.ptx_line = ("", None) if loop is None else (loop.source, loop.ptx_line)
+        return made
+
+
+def broken_thresholds(comparison: Comparison, text: str) -> list[Broken]:
     """Which thresholds of `registers+2,spills,loop-stalls+5%` a comparison breaks, in words.
 
     `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
@@ -340,29 +353,29 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
     kernels whose only loops are spins and elections are measured as a whole.
     `loop-waits` fails on fewer, too. A function that only one side has breaks any. Raises ThresholdError.
     """
-    found: list[str] = []
+    found: list[Broken] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, limit = item.partition("+")
         for pair in comparison.pairs:
             found += _broken(pair, name, limit, item)
     for side, functions in (("A", comparison.only_a), ("B", comparison.only_b)):
-        found += [f"{shown_name(each.name)} is in {side} only, so it cannot be compared" for each in functions]
+        found += [Broken(f"{shown_name(each.name)} is in {side} only, so it cannot be compared") for each in functions]
     return found
 
 
-def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[str]:
+def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[Broken]:
     if name == "code":
-        return [] if pair.same else [f"code: {shown_name(pair.b.name)} differs"]
+        return [] if pair.same else [Broken(f"code: {shown_name(pair.b.name)} differs")]
     if name.startswith("loop-"):
         return list(_broken_loops(pair, name, limit, item))
     a, b = (_figure(summary, name, item) for summary in (pair.a_summary, pair.b_summary))
     if a is None or b is None:
-        return [f"{name}: not known for {shown_name(pair.b.name)}"]
+        return [Broken(f"{name}: not known for {shown_name(pair.b.name)}")]
     exceeded = b - a > _allowed(a, limit, item)
-    return [f"{name}: {a} -> {b} in {shown_name(pair.b.name)}, more than {item} allows"] if exceeded else []
+    return [Broken(f"{name}: {a} -> {b} in {shown_name(pair.b.name)}, more than {item} allows")] if exceeded else []
 
 
-def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]:
+def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[Broken]:
     """The loops of B that exceed a threshold; of two kernels without loops, all of their code."""
     if not pair.loops:
         yield from _broken_whole(pair, name, limit, item)
@@ -377,10 +390,11 @@ def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]
         if b / measured.unrolled - a > _allowed(a, limit, item):
             kind = name.removeprefix("loop-")
             counted = "" if kind in _LOOP_FIGURES else f", {a} -> {b} {kind}"
-            yield f"{name}: {loop_change(measured)}{counted} in {shown_name(pair.b.name)}, more than {item} allows"
+            words = f"{name}: {loop_change(measured)}{counted} in {shown_name(pair.b.name)}, more than {item} allows"
+            yield Broken(words, measured.b)
 
 
-def _broken_whole(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]:
+def _broken_whole(pair: Pair, name: str, limit: str, item: str) -> Iterator[Broken]:
     """A threshold of loops, exceeded by a kernel without loops as a whole."""
     kind = name.removeprefix("loop-")
     a_stalls, b_stalls = (
@@ -399,20 +413,21 @@ def _broken_whole(pair: Pair, name: str, limit: str, item: str) -> Iterator[str]
         counted = f", {a} -> {b} {kind}"
     if (abs(b - a) if kind == "waits" else b - a) > _allowed(a, limit, item):
         sizes = f"{pair.a_summary.instructions} -> {pair.b_summary.instructions} instructions"
-        yield (
+        yield Broken(
             f"{name}: code without loops: {sizes}, stall sum {a_stalls} -> {b_stalls}{counted} in "
             f"{shown_name(pair.b.name)}, more than {item} allows"
         )
 
 
-def _changed_waits(loop: LoopPair, limit: str, item: str, pair: Pair) -> Iterator[str]:
+def _changed_waits(loop: LoopPair, limit: str, item: str, pair: Pair) -> Iterator[Broken]:
     """A loop that waits less or more often than before: a lost wait is a race, one more a stall."""
     if loop.a is None or loop.b is None:
         return
     a, b = (sum(each.classes.get(kind, 0) for kind in _WAITS) for each in (loop.a, loop.b))
     if abs(b / loop.unrolled - a) > _allowed(a, limit, item):
         where = shown_name(pair.b.name)
-        yield f"loop-waits: {loop_change(loop)}, {a} -> {b} of {', '.join(_WAITS)} in {where}, not the same"
+        words = f"loop-waits: {loop_change(loop)}, {a} -> {b} of {', '.join(_WAITS)} in {where}, not the same"
+        yield Broken(words, loop.b)
 
 
 #: Classes of instructions with which warps wait for each other, for copies and for memory.

@@ -23,8 +23,10 @@ from ptxgen.files import read_stdin
 from ptxgen.names import shown_name
 
 if TYPE_CHECKING:
-    from ptxgen.reports import Report
+    from ptxgen.reports import Place, Report
     from ptxgen.sass import Comparison, Function, Listing
+    from ptxgen.sass.diff import Pair
+    from ptxgen.sass.show import Broken
 
 #: What the first word asks for.
 _LISTING, _DIFF, _GATE = Kind("ptxgen sass FILE"), Kind("ptxgen sass diff"), Kind("ptxgen sass gate")
@@ -206,32 +208,49 @@ def _diff(
 
 
 def _report(word: str, rows: Sequence[Sequence[str]]) -> Report:
-    """The report of a comparison: a result for each row of (message, PTX line), at the file that was compared."""
-    from ptxgen.reports import Place, Report, Result
+    """The report of a comparison: a result for each row of (message, PTX line, source), at what was compared."""
+    from ptxgen.reports import Report, Result
 
-    def place(line: str) -> Place | None:
-        return Place(word, int(line) if line else None) if Path(word).is_file() else None
+    return Report(
+        tuple(Result("sass-changed", "error", message, place_in(word, line, source)) for message, line, source in rows)
+    )
 
-    return Report(tuple(Result("sass-changed", "error", message, place(line)) for message, line in rows))
+
+def place_in(word: str, ptx_line: str, source: str) -> Place | None:
+    """Where a file is shown: its line of the PTX if it is PTX, else the line of the source that its code names."""
+    from ptxgen.reports import Place
+    from ptxgen.reports.paths import place_of
+
+    if not Path(word).is_file():
+        return None
+    if word.endswith((".py", ".cu")):
+        return place_of(source, {}) or Place(word)
+    return Place(word, int(ptx_line) if ptx_line else None)
 
 
-def _rows(found: Comparison, broken: Sequence[str], *, gated: bool) -> list[list[str]]:
-    """How each kernel differs, with the first line of its PTX that does; with thresholds, only what exceeds them."""
+def _rows(found: Comparison, broken: Sequence[Broken], *, gated: bool) -> list[list[str]]:
+    """How each kernel differs, with the first line that does; with thresholds, only what exceeds them."""
     from ptxgen.sass.show import pair_summary
 
     if gated:
-        return [[f"the SASS exceeds a threshold: {each}", ""] for each in broken]
+        return [[f"the SASS exceeds a threshold: {each}", str(each.ptx_line or ""), each.source] for each in broken]
     pairs = [
-        [pair_summary(pair), str(next((line for _, line in pair.ptx if line), ""))]
+        [pair_summary(pair), str(next((line for _, line in pair.ptx if line), "")), _first_source(pair)]
         for pair in found.pairs
         if not pair.same
     ]
     alone = [
-        [f"{shown_name(each.name)} is only in {side}", ""]
+        [f"{shown_name(each.name)} is only in {side}", "", ""]
         for side, functions in (("A", found.only_a), ("B", found.only_b))
         for each in functions
     ]
     return [*pairs, *alone]
+
+
+def _first_source(pair: Pair) -> str:
+    """The line of B's source whose code differs first; empty if nothing names one."""
+    found = (pair.b.instructions[each.b].source for each in pair.differences if each.b is not None)
+    return next(filter(None, found), "")
 
 
 def _compared(

@@ -18,6 +18,7 @@ from ptxgen.files import read_file, similar_file
 
 if TYPE_CHECKING:
     from ptxgen.reports import Result
+    from ptxgen.sass.show import Broken
 
 #: Files that must be compiled to PTX first.
 _COMPILED = (".cu", ".py")
@@ -31,6 +32,7 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
     Files that the revision does not have pass; one that cannot be used does not keep the others from being compared.
     Raises InputError.
     """
+    from ptxgen.cli.toolchain.sass import place_in
     from ptxgen.job import JobError
     from ptxgen.reports import Failure, Place, Report, Result
     from ptxgen.sass import ContainerError
@@ -61,9 +63,9 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
             failures.append(Failure(str(error), Place(file)))
             rows.append({"file": file, "revision": revision, "state": "not usable", "broken": [], "error": str(error)})
             continue
-        found += [
-            Result("sass-changed", "error", f"the SASS exceeds a threshold: {each}", Place(file)) for each in broken
-        ]
+        for each in broken:
+            words = f"the SASS exceeds a threshold: {each}"
+            found.append(Result("sass-changed", "error", words, place_in(file, str(each.ptx_line or ""), each.source)))
         same = "new" if before is None else "unchanged" if before == after else "within the thresholds"
         rows.append({"file": file, "revision": revision, "state": "exceeds" if broken else same, "broken": broken})
 
@@ -97,7 +99,7 @@ def _compiled(file: str, revision: str, target: str | None) -> tuple[bytes, byte
         return after, read_ptx(str(Path(folder) / path.resolve().relative_to(root.resolve())), target).encode()
 
 
-def _grown(file: str, before: bytes | None, after: bytes, target: str | None, limits: str) -> list[str]:
+def _grown(file: str, before: bytes | None, after: bytes, target: str | None, limits: str) -> list[Broken]:
     """What exceeds its threshold. Raises InputError, ContainerError, ThresholdError."""
     from ptxgen.cli.toolchain.sass import listing_of
     from ptxgen.sass import compare

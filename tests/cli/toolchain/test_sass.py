@@ -122,3 +122,47 @@ def test_bad_input_is_one_sentence(cli: Cli, arguments: tuple[str, ...], words: 
     assert outcome.err.startswith("error: ")
     assert outcome.err.count("\n") == 1
     assert words in outcome.err
+
+
+LOOPED = """\
+from ptxgen.builder import KernelBuilder
+from ptxgen.instr import control, floating, memory
+
+k = KernelBuilder("sums", "sm_90a", threads=32)
+p, n = k.pointer("p"), k.scalar("u32", "n")
+total, address = k.reg("f32"), p + 0
+k(memory.ld(total, address, space="global", type="f32"))
+for i in k.range(n):
+    value = k.reg("f32")
+    k(memory.ld(value, address, space="global", type="f32"))
+    for _ in range(TIMES):
+        k(floating.ex2(value, value))
+    total += value
+    address += 4
+k(memory.st(p, total, space="global", type="f32"), control.ret())
+kernel = k.kernel()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [(("--fail-on", "loop-stalls+5%"), 8), (("--fail-on", "loop-instructions"), 8), (("--fail-on", "code"), 0)],
+)
+def test_annotations_name_the_line_of_the_loop(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str], line: int
+) -> None:
+    """That of the source: a line of the PTX would stand at another one of the Python file."""
+    monkeypatch.chdir(tmp_path)
+    for name, times in (("a.py", "1"), ("b.py", "8")):
+        Path(name).write_text(LOOPED.replace("TIMES", times))
+    outcome = cli("sass", "diff", "a.py", "b.py", *words, "--format", "github")
+    assert (outcome.code, outcome.err) == (1, "")
+    found = outcome.out
+    at = f",line={line}" if line else ""
+    assert found.startswith(f"::error file=b.py{at},title=SASS changed [sass-changed]::the SASS exceeds a threshold: ")
+    plain = cli("sass", "diff", "a.py", "b.py", "--format", "github").out
+    assert re.match(r"::error file=b\.py,line=([5-9]|1[0-5]),title=", plain), plain
+    for name in ("a", "b"):
+        Path(f"{name}.ptx").write_text(cli("build", f"{name}.py").out)
+    found = cli("sass", "diff", "a.ptx", "b.ptx", *words, "--format", "github").out
+    assert bool(re.match(r"::error file=b\.ptx,line=\d+,", found)) == bool(line)
