@@ -129,8 +129,14 @@ class Inspection:
             places = {each: sources.of(each).partition(", inlined at ")[0] for each in lines}
             found = [each for each, place in places.items() if _is_place(wanted, place)]
             if not found:
-                files = ", ".join(dict.fromkeys(filter(None, (place.split(":")[0] for place in places.values()))))
+                named = [parts for place in places.values() if len(parts := place.split(":")) > 1]
+                own = {int(parts[1]) for parts in named if Path(parts[0]).name == Path(self._file).name}
+                near = sorted(sorted(own, key=lambda each: abs(each - line))[:2])
+                files = ", ".join(dict.fromkeys(parts[0] for parts in named))
                 lacks = f"the PTX has lines of {files}" if files else "the PTX has no source lines (.loc)"
+                if near:
+                    verb = "are" if len(near) > 1 else "is"
+                    lacks = f"the nearest of {Path(self._file).name} {verb} {' and '.join(map(str, near))}"
                 raise InputError(f"--at {wanted}: there is no instruction of this line; {lacks}")
             self._at.line = found[0]
         elif line not in lines:
