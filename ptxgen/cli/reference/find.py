@@ -60,8 +60,10 @@ def show_concept(concept: Concept, text: str, as_json: bool) -> int:
 
     word = text.strip()
     forms = search(word)
-    begun = forms is not None and not forms.meant and any(
-        spelled.startswith(word) for each in forms for spelled in (each.opcode, *each.spellings)
+    begun = (
+        forms is not None
+        and not forms.meant
+        and any(spelled.startswith(word) for each in forms for spelled in (each.opcode, *each.spellings))
     )
     if as_json:
         made = [each.as_dict() for each in forms] if forms is not None and begun else []
