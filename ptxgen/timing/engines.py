@@ -7,6 +7,7 @@ A server is free from a cycle on; work takes it for its interval and ends after 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,17 +19,20 @@ from ptxgen.timing.machines import Machine
 from ptxgen.timing.multiprocessor import Multiprocessor
 
 _ROW, _SECTOR = 128, 32
+#: Bytes of global memory whose atomic operations one unit of the L2 does: 32 lanes take about as long on one line, on
+#: two (Triton's histogram) and on 32 lines in 4 KB (bench/data/h200-more.json).
+PLACE = 4096
 
 
 @dataclass(frozen=True)
 class Share:
     """What one SM has of memory: bytes per cycle of the L2 and of memory, and the part of its loads that misses.
 
-    `copies`: bytes per cycle that copies to global memory store. `outside`: rows per cycle of boxes entirely outside of
-    their tensor, for the SMs of a cluster together; `outside_row`: cycles of a row outside of a box partly inside.
-    `l1`: bytes of the L1 cache. `evicted`: bytes that the L2 writes to memory for each that comes from there. `cold`:
-    what the SM loads for the first time comes from memory, whoever of the SMs has it first. `atomics`: SMs whose
-    atomic operations on global memory take turns, since they are on the same sectors.
+    `copies_in`: bytes per cycle of cp.async; `copies`: that copies to global memory store. `outside`: rows per cycle of
+    boxes entirely outside of their tensor, for the SMs of a cluster together; `outside_row`: cycles of a row outside of
+    a box partly inside. `l1`: bytes of the L1 cache. `evicted`: bytes that the L2 writes to memory for each that comes
+    from there. `cold`: what the SM loads for the first time comes from memory, whoever of the SMs has it first.
+    `atomics`: SMs whose atomic operations on global memory take turns, since they are at the same places.
     """
 
     l2: float
@@ -37,6 +41,7 @@ class Share:
     memory: float
     misses: float = 0.0
     store_misses: float = 0.0
+    copies_in: float = 37.0
     copies: float = 32.0
     outside: float = 1.0
     outside_row: float = 1.0
@@ -179,7 +184,7 @@ class Engines:
     loaded: int = 0
     stored: int = 0
 
-    #: The units of the L2 by sector that has been the operand of atomic operations, and when all are known to be done.
+    #: The units of the L2 by place of PLACE bytes with atomic operations, and when all are known to be done.
     atomics: dict[int, Shared] = field(default_factory=dict)
     settled: float = 0.0
     #: Places in global memory that warps have loaded past L1, and stored: at least one of each array.
@@ -191,8 +196,8 @@ class Engines:
 
     @property
     def plain(self) -> bool:
-        """Whether CTAs have only loads, stores and arithmetic: no MMAs, no TMA."""
-        return not (self.tensor.busy or self.tma.busy or self.stores.busy)
+        """Whether CTAs load and store without TMA, and so have no tensormaps."""
+        return not (self.tma.busy or self.stores.busy)
 
     def _span(self, unit: str, work: AsyncWork, now: float, begin: float, end: float) -> float:
         self.spans.append(Span(unit, self.number, now, begin, end, work.number, work.statement.line, work.bytes))
@@ -257,12 +262,15 @@ class Engines:
             self.synchronized = False
         return self._span("tma", work, now, begin, arrived)
 
-    def _fetch(self, now: float, size: int, rate: float) -> float:
-        """Cycles by which the shares of L2 and memory delay so many bytes beyond their own service."""
+    def _fetch(self, now: float, size: int, rate: float, *, least: float = 0.0) -> float:
+        """Cycles by which the shares of L2 and memory delay so many bytes beyond their own service.
+
+        `least`: bytes that the L2 counts for them at least.
+        """
         if not size:
             return 0.0
         self.loaded += size
-        l2 = self.l2.take(now, size / rate)
+        l2 = self.l2.take(now, max(size, least) / rate)
         waited = l2 - now
         if misses := self.share.misses:
             taken = size * misses * (1 + self.share.evicted) / self.share.memory
@@ -301,7 +309,10 @@ class Engines:
         if len(missing) < len(sectors):
             ready = max(ready, begin + self.sm.l1_latency.value)
         if missing:
-            waited = self._fetch(begin, len(missing) * SECTOR, self.share.loads)
+            # The L2 takes no less for a sector alone in its line than for most of the line.
+            least = len({each // (LINE // SECTOR) for each in missing}) * self.sm.load_line.value
+            rate = self.share.copies_in if copies else self.share.loads
+            waited = self._fetch(begin, len(missing) * SECTOR, rate, least=least)
             if self.share.cold and not self._touched.issuperset(missing):
                 waited += (1 - self.share.misses) * self.sm.memory_latency.value
                 self._touched.update(missing)
@@ -318,17 +329,22 @@ class Engines:
         self.stored += size
         self.stores_at.add(sectors[0] * SECTOR)
         lines = len({each // (LINE // SECTOR) for each in sectors})
-        waited = self.l2.take(now, max(size / self.share.stores, lines * self.sm.store_line.value)) - now
+        least = lines * self.sm.store_line.value * _SECTOR  # at 32 bytes per cycle, which an SM alone has
+        waited = self.l2.take(now, max(size / self.share.stores, least / _SECTOR)) - now
         if self.share.store_misses:
             taken = size * self.share.store_misses / self.share.memory
             waited = max(waited, self.memory.take(now, taken) - now)
         return waited
 
-    def global_atomic(self, now: float, sectors: Sequence[int]) -> float:
-        """When the L2 has done a warp's atomic operation on these sectors, each after those of other SMs on it."""
-        cycles = self.sm.atomic_sector.value * self.share.atomics
-        done = max(self.atomics.setdefault(each, Shared()).take(now, cycles) + cycles for each in sectors)
-        self.settled = max(self.settled, done + self.sm.latency["LDG"].value)
+    def global_atomic(self, now: float, places: Sequence[int], *, floats: bool = False) -> float:
+        """When the L2 has done a warp's atomic operation, after those of other SMs; `places`: of each lane."""
+        sm = self.sm
+        times = self.share.atomics * (sm.atomic_float.value if floats else 1.0)
+        done = now
+        for place, lanes in Counter(each // PLACE for each in places).items():
+            cycles = max(lanes * sm.atomic_word.value, sm.atomic.value) * times
+            done = max(done, self.atomics.setdefault(place, Shared()).take(now, cycles) + cycles)
+        self.settled = max(self.settled, done + sm.latency["LDG"].value)
         return done
 
     def tensor_transfer(self, work: AsyncWork, now: float) -> float:

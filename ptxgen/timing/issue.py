@@ -18,12 +18,16 @@ from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Instruction
 from ptxgen.timing.multiprocessor import Multiprocessor
 
-#: The pipe of a scheduler that executes an opcode; others share the issue slots alone.
+#: The pipe of a scheduler that executes an opcode, or "shared", the SM's path to shared memory; others share the issue
+#: slots alone.
 _PIPES = {
     **dict.fromkeys(("MUFU", "F2F", "I2F", "F2I", "POPC", "FLO", "BREV"), "xu"),
-    **dict.fromkeys(("IMAD", "FFMA", "FADD", "FMUL"), "fma"),
+    **dict.fromkeys(("IMAD", "IDP", "FFMA", "FADD", "FMUL"), "fma"),
     **dict.fromkeys(("LOP3", "IADD3", "VIADD", "LEA", "SHF", "PRMT", "ISETP", "SEL", "FSEL", "FMNMX", "FSETP"), "alu"),
-    "F2FP": "alu",
+    **dict.fromkeys(("F2FP", "I2FP", "VIADDMNMX", "VABSDIFF", "VOTE"), "alu"),
+    **dict.fromkeys(("DFMA", "DADD", "DMUL", "DSETP"), "fp64"),
+    **dict.fromkeys(("HMMA", "IMMA", "DMMA"), "mma"),
+    **dict.fromkeys(("SHFL", "REDUX", "MATCH", "MOVM"), "shared"),
     "FENCE": "fence",
 }
 #: Waits of these are those of the asynchronous work itself, which the schedule has.
@@ -104,7 +108,8 @@ class Costs:
     def of(cls, function: Function, machine: Multiprocessor, blocks: Iterable[Sequence[int]]) -> Costs:
         """Of a kernel's SASS; `blocks` are the PTX lines of each basic block of the PTX."""
         flow = Flow(function)
-        parts, depth = _parts(flow, machine), [0] * len(flow.blocks)
+        waited_for = _awaited(flow)
+        parts, depth = _parts(flow, machine, waited_for), [0] * len(flow.blocks)
         for loop in flow.loops:
             for number in loop.blocks:
                 depth[number] += 1
@@ -126,6 +131,7 @@ class Costs:
                 part = parts[line][number]
                 costs[line], code[line] = part.cost.share(copies[number]), part.code
                 costs[line].shared = max(each.cost.shared for each in parts[line].values())
+            _postpone(here, chosen, costs, code, waited_for)
         return cls(costs, code)
 
 
@@ -180,14 +186,46 @@ def _largest(parts: _Parts, best: int, depth: Sequence[int]) -> int | None:
     return best if best in parts else min(inside, key=lambda number: (-len(parts[number].code), number), default=None)
 
 
-def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
+def _postpone(
+    lines: Sequence[int],
+    chosen: Mapping[int, int],
+    costs: Mapping[int, Cost],
+    code: Mapping[int, Sequence[Instruction]],
+    waited_for: Mapping[int, frozenset[int]],
+) -> None:
+    """Let lines of a basic block wait for loads only after the later lines whose loads ptxas issues before the wait.
+
+    `lines` are in the order of the PTX, in which the schedule takes them; the line after the last of those loads waits.
+    """
+    loads = {
+        line: min(each.index for each in code[line] if each.opcode in _LOADS)
+        for line in lines
+        if line in chosen and costs[line].latency
+    }
+    position = {line: number for number, line in enumerate(lines)}
+    for line in [each for each in lines if each in chosen and costs[each].loads]:
+        waits = min((each.index for each in code[line] if each.index in waited_for), default=None)
+        if waits is None:
+            continue
+        before = [
+            position[each]
+            for each, index in loads.items()
+            if position[each] > position[line] and index < waits and chosen[each] == chosen[line]
+        ]
+        after = next((each for each in lines[max(before, default=-1) + 1 :] if each in chosen), None)
+        if not before or after is None or after == line:
+            continue
+        costs[after].loads |= costs[line].loads
+        costs[line].loads = frozenset()
+
+
+def _parts(flow: Flow, machine: Multiprocessor, waited_for: Mapping[int, frozenset[int]]) -> dict[int, _Parts]:
     """What each line has in each basic block of the SASS."""
     latency = {name: figure.value for name, figure in machine.latency.items()}
     pipes = {name: figure.value for name, figure in machine.pipe.items()}
     beside = {name: figure.value for name, figure in machine.beside_mma.items()}
     found: dict[int, _Parts] = defaultdict(dict)
     function = flow.function
-    waited_for = _awaited(flow)
     for block in flow.blocks:
         now = 0.0
         ready = dict[int, float]()
@@ -199,8 +237,9 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
             for number in control.waits:
                 ready.pop(number, None)
             if name := _PIPES.get(each.opcode):
+                busy = _busy(each, pipes)
                 waited = max(waited, free.get(name, 0.0) - now)
-                free[name] = now + waited + pipes.get(each.opcode, 1.0)
+                free[name] = now + waited + busy
             now += waited
             if control.read != NO_BARRIER:
                 ready[control.read] = now + _READ
@@ -224,10 +263,16 @@ def _parts(flow: Flow, machine: Multiprocessor) -> dict[int, _Parts]:
             if each.index in waited_for:
                 part.cost.loads |= waited_for[each.index]
             if name:
-                part.cost.pipes[name] = part.cost.pipes.get(name, 0.0) + pipes.get(each.opcode, 1.0)
+                part.cost.pipes[name] = part.cost.pipes.get(name, 0.0) + _busy(each, pipes)
                 if more := beside.get(each.opcode):
                     part.cost.beside[name] = part.cost.beside.get(name, 0.0) + more
     return found
+
+
+def _busy(each: Instruction, pipes: Mapping[str, float]) -> float:
+    """Cycles of its pipe; a number of an opcode with a modifier, the last that has one, comes before the opcode's."""
+    names = [f"{each.opcode}.{modifier}" for modifier in reversed(each.modifiers)]
+    return next((pipes[name] for name in [*names, each.opcode] if name in pipes), 1.0)
 
 
 #: By scoreboard, the PTX lines of loads that it counts.

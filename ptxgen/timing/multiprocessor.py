@@ -1,8 +1,9 @@
 """Latencies and rates of one multiprocessor, and of its way to memory, as the machine schedule takes them.
 
 Cycles are those of the SM's clock. Ours: `python -m bench.gpu.microbench` on an NVIDIA H200 (driver 580.159.04,
-2026-11-29, bench/data/h200-constants.json, h200-beside.json and h200-edges.json); a figure that is a residual says
-what was subtracted.
+2026-11-29, bench/data/h200-constants.json, h200-beside.json and h200-edges.json), and
+`python -m bench.gpu.microbench.more` on the day after (h200-more.json); a figure that is a residual says what was
+subtracted.
 """
 
 from __future__ import annotations
@@ -49,18 +50,20 @@ class Multiprocessor:
     - `copy_bytes`: bytes per cycle and SM of copies to global memory with all SMs at work.
     - `peer_bytes`, `peer_latency`: bytes per cycle that an SM stores in others' shared memory, and cycles until they
       are there.
-    - `fetch`: cycles of the first execution of 128 bytes of machine code.
+    - `fetch`: cycles of the first execution of 128 bytes of machine code; `fetch_cold`: more of a cold L2.
     - `l1_bytes`: of L1 cache and shared memory together; `l1_latency`: from the issue of a load to its result from L1.
     - `memory_latency`: cycles more where data come from memory.
     - `write_back`: cycles of memory for a byte that the L2 writes there, over those of a byte that it reads.
       `dirty`: the part of a cold L2's lines that it has to write there.
-    - `l2_bytes`: bytes per cycle and SM that TMA takes from the L2 with all SMs at work; `load_bytes`: that loads take.
+    - `l2_bytes`: bytes per cycle and SM that TMA takes from the L2 with all SMs at work; `load_bytes`: that loads take,
+      `load_line`: bytes that each line counts at least.
     - `wake`: from the end of an mbarrier's phase, or of what else a warp waits for, to its next instruction.
     - `barrier`, `barrier_warp`: of bar.sync, and of each warp in it; `cluster_barrier`: of barrier.cluster;
       `cluster_release`: more of its arrival, unless it is .relaxed.
     - `fence`: cycles of a fence of the GPU's or the system's scope.
     - `atomic_lane`: cycles of an atomic operation on shared memory for each lane of its busiest bank;
-      `atomic_sector`: of one on global memory for each sector, in which those of all SMs take turns.
+      `atomic`: of one on global memory, in which those of all SMs take turns, `atomic_word`: of each lane if those are
+      more; `atomic_float`: how many times that where it adds floats.
     - `fence_async`: cycles of fence.proxy.async for each warp.
     """
 
@@ -98,6 +101,7 @@ class Multiprocessor:
     peer_bytes: Figure
     peer_latency: Figure
     fetch: Figure
+    fetch_cold: Figure
     l1_bytes: Figure
     l1_latency: Figure
     memory_latency: Figure
@@ -105,6 +109,7 @@ class Multiprocessor:
     dirty: Figure
     l2_bytes: Figure
     load_bytes: Figure
+    load_line: Figure
     store_bytes: Figure
     wake: Figure
     barrier: Figure
@@ -113,7 +118,9 @@ class Multiprocessor:
     cluster_release: Figure
     fence: Figure
     atomic_lane: Figure
-    atomic_sector: Figure
+    atomic: Figure
+    atomic_word: Figure
+    atomic_float: Figure
     fence_async: Figure
     tensor_load: Figure
     tensor_load_bytes: Figure
@@ -130,6 +137,7 @@ class Multiprocessor:
 
 _OURS = "ours, NVIDIA H200, driver 580.159.04, 2026-11-29"
 _STAMPS = "clock64 at the first and last instructions of 71 seen launches (bench.gpu.microbench.stamps)"
+_MORE = "NVIDIA H200, driver 580.159.04, 2026-11-30, h200-more.json"
 _DOCUMENTED = documented("CUDA programming guide, throughput of arithmetic instructions")
 
 
@@ -160,15 +168,15 @@ _HOPPER_LATENCY = _latencies(
     ULDC=(12, "?not separated"),
     LDCU=(30, "?not separated"),
     R2UR=(12, "?not separated"),
-    REDUX=(24, "?as SHFL"),
+    REDUX=(44, "redux.sync.add of one warp, h200-more.json"),
     SYNCS=(30, "~residual of an arrival with its own wait, 65 cycles with the loop"),
     LDL=(40, "?as a hit in L1"),
-    POPC=(17, "?as MUFU"),
-    FLO=(17, "?as MUFU"),
-    BREV=(17, "?as MUFU"),
-    F2F=(17, "?as MUFU"),
+    POPC=(17, "popc of one warp, h200-more.json"),
+    FLO=(17, "?as POPC"),
+    BREV=(17, "brev of one warp, h200-more.json"),
+    F2F=(18, "cvt between f32 and f64 of one warp, 36 for two, h200-more.json"),
     I2F=(17, "?as MUFU"),
-    F2I=(17, "?as MUFU"),
+    F2I=(17, "cvt.rzi.s32.f32 of one warp, h200-more.json"),
     LDTM=(20, "?tcgen05.ld itself is asynchronous work"),
 )
 _HOPPER_PIPE = {
@@ -176,6 +184,27 @@ _HOPPER_PIPE = {
     "POPC": Figure(8, "cycles", _DOCUMENTED),
     "FLO": Figure(8, "cycles", _DOCUMENTED),
     "BREV": Figure(8, "cycles", _DOCUMENTED),
+    "F2F": Figure(8.5, "cycles", measured(f"{_MORE}: cvt between f32 and f64 of 16 warps, 17 for two")),
+    "F2I": Figure(8, "cycles", measured(f"{_MORE}: cvt.rzi.s32.f32 of 16 warps")),
+    "I2F": Figure(8, "cycles", inferred("as F2I")),
+    "I2FP": Figure(2, "cycles", measured(f"{_MORE}: cvt.rn.f32.s32 of 16 warps")),
+    "VIADDMNMX": Figure(2, "cycles", inferred("as FMNMX")),
+    "VABSDIFF": Figure(2, "cycles", measured(f"{_MORE}: sad.u32 of 16 warps")),
+    "VOTE": Figure(2, "cycles", measured(f"{_MORE}: vote.ballot with its setp of 16 warps, 4.1")),
+    "IMAD.HI": Figure(4, "cycles", measured(f"{_MORE}: mul.hi.u32 of 16 warps")),
+    "IDP": Figure(2, "cycles", measured(f"{_MORE}: dp4a of 16 warps")),
+    "DFMA": Figure(2.2, "cycles", measured(f"{_MORE}: fma.f64 of 16 warps")),
+    "DADD": Figure(2, "cycles", measured(f"{_MORE}: add.f64 of 16 warps")),
+    "DMUL": Figure(2, "cycles", inferred("as DADD")),
+    "DSETP": Figure(2, "cycles", inferred("as DADD")),
+    "HMMA.16816": Figure(6.4, "cycles", measured(f"{_MORE}: mma.m16n8k16 of bf16 and f16, 16 warps")),
+    "HMMA.1688": Figure(4.1, "cycles", measured(f"{_MORE}: mma.m16n8k8 of bf16, 16 warps")),
+    "HMMA.TF32": Figure(6.4, "cycles", measured(f"{_MORE}: mma.m16n8k8 of tf32, 16 warps")),
+    "IMMA": Figure(6.4, "cycles", measured(f"{_MORE}: mma.m16n8k32 of s8, 16 warps")),
+    "DMMA": Figure(15.2, "cycles", measured(f"{_MORE}: mma.m8n8k4 of f64, 16 warps")),
+    "REDUX": Figure(2.1, "cycles of the SM", measured(f"{_MORE}: redux.sync.add of 16 warps")),
+    "MATCH": Figure(64, "cycles of the SM", measured(f"{_MORE}: match.any of 16 warps, of words that differ")),
+    "MOVM": Figure(1, "cycles of the SM", measured(f"{_MORE}: movmatrix of 16 warps")),
     "F2FP": Figure(2, "cycles", measured(f"{_OURS}: cvt.rn.bf16x2 of 16 warps")),
     "FENCE": Figure(5.3, "cycles", measured(f"{_OURS}: fence.proxy.async of 1 to 16 warps")),
     "IMAD": Figure(2, "cycles", _DOCUMENTED),
@@ -190,7 +219,7 @@ _HOPPER_PIPE = {
     "FSEL": Figure(2, "cycles", _DOCUMENTED),
     "FMNMX": Figure(2, "cycles", _DOCUMENTED),
     "FSETP": Figure(2, "cycles", _DOCUMENTED),
-    "SHFL": Figure(2, "cycles", _DOCUMENTED),
+    "SHFL": Figure(1, "cycles of the SM", measured(f"{_MORE}: shfl.bfly of 16 warps")),
 }
 _BESIDE = f"{_OURS}, h200-beside.json"
 #: A warpgroup issues m64n128k16 back to back, whose MMAs keep their 64 cycles; 4 warps of another, one for each
@@ -281,6 +310,11 @@ H200 = Multiprocessor(
     store_end=_cycles(11, "stores that wait for completion and for reads"),
     drain=_residual(500, "st.global.v4 of one CTA, less its stores and an empty kernel"),
     fetch=Figure(25, "cycles", inferred("what seen launches of up to 12,000 cycles took more, over their code")),
+    fetch_cold=Figure(
+        15,
+        "cycles",
+        inferred("seen launches after 512 MB were written, over those with a warm L2 and their code: 13 to 15"),
+    ),
     l1_bytes=Figure(256 << 10, "B", documented("H100 whitepaper: 256 KB of L1 cache and shared memory per SM")),
     l1_latency=_cycles(36, "chase of ld.global.ca in 4 KB, 46 cycles, less its addition"),
     store_line=_residual(
@@ -300,21 +334,27 @@ H200 = Multiprocessor(
         inferred(f"{_OURS}: seen launches that store a third or half of what they move, 4.3 and 4.1 TB/s; loads 4.6"),
     ),
     dirty=Figure(
-        0.7,
+        0.4,
         "of its lines",
-        inferred(
-            f"{_OURS}: seen launches after 512 MB were written: 0.4 to 1 of what each loads and stores; this is between"
+        measured(
+            f"{_MORE}: loads of 32 to 512 KB by 132 CTAs take 1.36 to 1.51 of the cycles after others have written, "
+            "not read, and seen launches write 0.23 to 0.52 of the bytes that they load and store (dram__bytes_write)"
         ),
     ),
     l2_bytes=Figure(
-        51,
+        54,
         "B per cycle and SM",
-        inferred(
-            "seen launches of 132 CTAs that the L2 bounds, K blocks of 264 and 304 rows: 50.5 to 51; between rings of "
-            f"132 CTAs with rows of their own, 36, and rings that share rows, 63 to 91 ({_OURS}, h200-constants.json)"
+        measured(
+            f"{_MORE}: rings of 132 CTAs that share rows as tiles of a grid do, 48 to 67, mean; 36 with rows of their own, "
+            "63 to 91 if neighbors share all (h200-constants.json)"
         ),
     ),
-    load_bytes=Figure(35, "B per cycle and SM", measured(f"{_OURS}: ld.global.cg of 132 CTAs in 16 MB")),
+    load_bytes=Figure(
+        37, "B per cycle and SM", measured(f"{_MORE}: ld.global.cg of 4 to 16 bytes and cp.async of 132 CTAs in 17 MB")
+    ),
+    load_line=Figure(
+        55, "B", measured(f"{_MORE}: ld.global.cg of 132 CTAs, lanes 128 bytes apart, 1.46 cycles of each line")
+    ),
     store_bytes=Figure(19.5, "B per cycle and SM", measured(f"{_OURS}: st.global.v4 of 132 CTAs")),
     wake=_residual(2, "residual of the ping-pong of two mbarriers"),
     barrier=_cycles(6, "bar.sync of 1 to 16 warps"),
@@ -324,8 +364,14 @@ H200 = Multiprocessor(
     ),
     cluster_release=_cycles(268, "barrier.cluster with arrive.release, 2 and 4 CTAs of 4 warps: 355 and 359"),
     fence=_cycles(268, "fence.acq_rel.gpu alone, on 1 and on 132 SMs; after a store 394 and 753"),
-    atomic_lane=_cycles(2, "atom.shared of 32 lanes at one bank: 64 for a warp"),
-    atomic_sector=_residual(2.8, "reduce_sum, 1024 CTAs that add to one word: 2900 cycles beside the launch and loads"),
+    atomic_lane=Figure(1, "cycles", measured(f"{_MORE}: atom.shared of 32 lanes at one bank by 4 and 16 warps, 32.1")),
+    atomic=_cycles(1.56, "atom.global.add.u32 of 132 SMs on one word, 206 for all, h200-more.json"),
+    atomic_word=_cycles(0.145, "atom.global.add.u32 of 132 SMs on 32 words of a line, 604 for all, h200-more.json"),
+    atomic_float=Figure(
+        1.8,
+        "times an integer's",
+        inferred(f"{_OURS}: reduce_sum, 1024 CTAs that add to one word: 2900 cycles beside the launch and loads"),
+    ),
     fence_async=_cycles(5.3, "fence.proxy.async of 1 to 16 warps"),
     tensor_load=Figure(0, "cycles", documented("no tensor memory on Hopper")),
     tensor_load_bytes=Figure(128, "B per cycle and warp", documented("no tensor memory on Hopper")),

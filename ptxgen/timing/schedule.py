@@ -8,6 +8,7 @@ SM. It executes nothing itself: it is told of instructions, waits and works by t
 from __future__ import annotations
 
 import heapq
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ _NO_COST = Cost()
 #: How the names of copies from shared to global memory end.
 _COPIES_OUT = ("store", "reduction")
 _SCHEDULERS = 4
+_FLOATS = re.compile(r"\.(?:f|bf)\d+")
 #: Cycles that warps may lie apart which execute a block at a time.
 _TOGETHER = 4
 
@@ -327,7 +329,8 @@ class MachineSchedule(Timeline, Observer):
                 self._fetched.add((sm, rank))
                 missing = [(sm, each) for each in cost.code if (sm, each) not in self._fetched_code]
                 self._fetched_code.update(missing)
-                begin += len(missing) * self.sm.fetch.value
+                cold = self.sm.fetch_cold.value if self.engines[sm].share.cold else 0.0
+                begin += len(missing) * (self.sm.fetch.value + cold)
             scheduler = sm, warp % per_cta % _SCHEDULERS
             part = self._part(self.engines[sm].accumulating(begin)) if cost.more else 0.0
             more = part * cost.more
@@ -336,7 +339,8 @@ class MachineSchedule(Timeline, Observer):
             for name, busy in cost.pipes.items():
                 if part:
                     busy += part * cost.beside.get(name, 0.0)
-                end = max(end, self._pipe[(*scheduler, name)].take(begin, busy) + busy)
+                pipe = self.engines[sm].shared if name == "shared" else self._pipe[(*scheduler, name)]
+                end = max(end, pipe.take(begin, busy) + busy)
             if rank in self._meets:
                 # The last to come does not wait, and takes as long.
                 end += 0 if warp in self._meeting else self.sm.cluster_barrier.value
@@ -416,7 +420,8 @@ class MachineSchedule(Timeline, Observer):
                 continue
             engines, now = self.engines[self._sm(self._slot[warp])], self._at[warp]
             if access.space == "global":
-                done = engines.global_atomic(now, np.unique(places.offsets[position][lanes] // SECTOR).tolist())
+                at = places.offsets[position][lanes].tolist()
+                done = engines.global_atomic(now, at, floats=_FLOATS.search(access.statement.opcode) is not None)
                 latency = self._lines.get(line, _NO_COST).latency
                 if latency and ".acq" in access.statement.opcode:  # nothing may follow before it is done
                     self._at[warp] = done + latency

@@ -27,9 +27,9 @@ from ptxgen.instr.model.targets import parse_target, runs_on
 from ptxgen.sass import Function
 from ptxgen.sass import load as load_sass
 from ptxgen.syntax import Instruction, walk
-from ptxgen.timing.engines import Engines, Share, Shared
+from ptxgen.timing.engines import PLACE, Engines, Share, Shared
 from ptxgen.timing.issue import Costs
-from ptxgen.timing.l1 import SECTOR, carveout
+from ptxgen.timing.l1 import carveout
 from ptxgen.timing.machines import MACHINES, Machine
 from ptxgen.timing.multiprocessor import MULTIPROCESSORS, Multiprocessor
 from ptxgen.timing.prediction import Prediction, TimingError, made
@@ -53,7 +53,7 @@ class Traffic:
 
     `store_misses`: bytes that go to memory for each that is stored; `evicted`: for each that is loaded from there.
     `cold`: what an SM loads for the first time comes from memory. `atomics`: the part of the arrays with atomic
-    operations that those of one SM are on.
+    operations that those of one SM are at.
     """
 
     misses: float
@@ -347,6 +347,7 @@ def _share(machine: Machine, active: int, size: int, megahertz: float, traffic: 
     return Share(
         l2=min(sm.l2_bytes.value * sms / active, alone),
         loads=min(sm.load_bytes.value * sms / active, 90.0),
+        copies_in=min(sm.load_bytes.value * sms / active, 123.0),
         stores=min(sm.store_bytes.value * sms / active, 32.0),
         memory=min(memory, alone / 2),
         misses=traffic.misses,
@@ -397,10 +398,14 @@ def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], t
 
 
 def _atomics(timed: MachineSchedule, arrays: Mapping[int, int]) -> float:
-    """The part of the sectors, of arrays with atomic operations, that those of one SM are on."""
-    sectors = {each for engines in timed.engines for each in engines.atomics}
-    size = sum(arrays[each] for each in {*_arrays_at(arrays, (each * SECTOR for each in sectors))})
-    return min(len(sectors) * SECTOR / size, 1.0) if size else 0.0
+    """The part of the places, of arrays with atomic operations, that those of one SM are at."""
+    places = {each for engines in timed.engines for each in engines.atomics}
+    found = {
+        *_arrays_at(arrays, (each * PLACE for each in places)),
+        *_arrays_at(arrays, ((each + 1) * PLACE - 1 for each in places)),
+    }
+    size = sum(-(-arrays[each] // PLACE) for each in found)
+    return min(len(places) / size, 1.0) if size else 0.0
 
 
 def _places(timed: MachineSchedule) -> tuple[set[int], set[int]]:
