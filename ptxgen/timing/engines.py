@@ -187,6 +187,8 @@ class Engines:
     #: The units of the L2 by place of PLACE bytes with atomic operations, and when all are known to be done.
     atomics: dict[int, Shared] = field(default_factory=dict)
     settled: float = 0.0
+    #: The first place of each such operation: at least one of each array.
+    atomics_at: set[int] = field(default_factory=set[int])
     #: Places in global memory that warps have loaded past L1, and stored: at least one of each array.
     loads_at: set[int] = field(default_factory=set[int])
     stores_at: set[int] = field(default_factory=set[int])
@@ -341,8 +343,9 @@ class Engines:
         sm = self.sm
         times = self.share.atomics * (sm.atomic_float.value if floats else 1.0)
         done = now
-        for place, lanes in Counter(each // PLACE for each in places).items():
-            cycles = max(lanes * sm.atomic_word.value, sm.atomic.value) * times
+        self.atomics_at.add(places[0])
+        for place, words in Counter(each // PLACE for each in set(places)).items():
+            cycles = max(words * sm.atomic_word.value, sm.atomic.value) * times
             done = max(done, self.atomics.setdefault(place, Shared()).take(now, cycles) + cycles)
         self.settled = max(self.settled, done + sm.latency["LDG"].value)
         return done

@@ -62,8 +62,8 @@ class Multiprocessor:
       `cluster_release`: more of its arrival, unless it is .relaxed.
     - `fence`: cycles of a fence of the GPU's or the system's scope.
     - `atomic_lane`: cycles of an atomic operation on shared memory for each lane of its busiest bank;
-      `atomic`: of one on global memory, in which those of all SMs take turns, `atomic_word`: of each lane if those are
-      more; `atomic_float`: how many times that where it adds floats.
+      `atomic`: of one on global memory, in which those of all SMs take turns, `atomic_word`: of each of its words if
+      those are more; `atomic_float`: how many times that where it adds floats.
     - `fence_async`: cycles of fence.proxy.async for each warp.
     """
 
@@ -345,8 +345,8 @@ H200 = Multiprocessor(
         54,
         "B per cycle and SM",
         measured(
-            f"{_MORE}: rings of 132 CTAs that share rows as tiles of a grid do, 48 to 67, mean; 36 with rows of their own, "
-            "63 to 91 if neighbors share all (h200-constants.json)"
+            f"{_MORE}: rings of 132 CTAs that share rows as tiles of a grid do, 48 to 67, mean; with rows of their own "
+            "36, 63 to 91 if neighbors share all (h200-constants.json)"
         ),
     ),
     load_bytes=Figure(

@@ -400,11 +400,8 @@ def _traffic(timed: MachineSchedule, machine: Machine, args: Sequence[object], t
 def _atomics(timed: MachineSchedule, arrays: Mapping[int, int]) -> float:
     """The part of the places, of arrays with atomic operations, that those of one SM are at."""
     places = {each for engines in timed.engines for each in engines.atomics}
-    found = {
-        *_arrays_at(arrays, (each * PLACE for each in places)),
-        *_arrays_at(arrays, ((each + 1) * PLACE - 1 for each in places)),
-    }
-    size = sum(-(-arrays[each] // PLACE) for each in found)
+    at = set[int]().union(*(each.atomics_at for each in timed.engines))
+    size = sum(-(-arrays[each] // PLACE) for each in {*_arrays_at(arrays, at)})
     return min(len(places) / size, 1.0) if size else 0.0
 
 

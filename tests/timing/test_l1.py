@@ -86,9 +86,9 @@ def test_loads_of_neighbors_bytes_take_the_l2_once() -> None:
         cycles(each, grid=132 * 2, threads=1024)
         for each in (loads.splitlines()[0] + "\n" + used(7), loads + used(7, 8, 9, 10), past + used(7, 8, 9, 10))
     )
-    # 8 KB at 35 bytes a cycle are 234 cycles each time; from L1 two lines a warp.
+    # 8 KB at 37 bytes a cycle are 221 cycles each time, some hidden by the first latency; from L1 two lines a warp.
     assert four - one < 250
-    assert uncached - one > 600
+    assert uncached - one > 450
 
 
 def test_copies_are_in_flight_together() -> None:
@@ -109,19 +109,19 @@ def test_an_sm_has_its_second_cta_after_all_others_have_their_first() -> None:
 def test_a_cold_l2_makes_room_for_what_is_loaded() -> None:
     loads = "    ld.global.u32 %r7, [%rd4];\n" + used(7)
     warm, cold = (cycles(loads, grid=1024, threads=1024, l2=each) for each in ("warm", "cold"))
-    # 4 MB from memory and 0.7 of that to memory, where lines of others are, at 2.3 KB a cycle.
+    # 4 MB from memory and 0.4 of that to memory, where lines of others are, at 2.3 KB a cycle.
     assert cold - warm > 1500
     assert len(range(0, LINE, SECTOR)) == 4
 
 
 @pytest.mark.parametrize(("address", "turns"), [("%rd1", 132), ("%rd5", 1)])
 def test_atomic_operations_on_one_word_take_turns(address: str, turns: int) -> None:
-    """All CTAs on one word, or each on a sector of its own: an array of 32 bytes for each CTA."""
-    own = "    mul.wide.u32 %rd5, %r1, 32;\n    add.u64 %rd5, %rd1, %rd5;\n    setp.eq.u32 %p1, %r3, 0;\n"
+    """All CTAs on one word, or each on 4 KB of its own, which another unit of the L2 may have."""
+    own = "    mul.wide.u32 %rd5, %r1, 4096;\n    add.u64 %rd5, %rd1, %rd5;\n    setp.eq.u32 %p1, %r3, 0;\n"
     update = f"    @%p1 red.global.add.u32 [{address}], %r3;\n"
-    words = 1 if address == "%rd1" else 132 * 8
+    words = 1 if address == "%rd1" else 132 * 1024
     none, some = (cycles(own + each, grid=132, words=words) for each in ("", update))
-    assert some - none == pytest.approx(285 + 2.8 * turns, abs=60)
+    assert some - none == pytest.approx(285 + 1.56 * turns, abs=60)
 
 
 def test_lanes_of_one_bank_take_turns_at_shared_memory() -> None:
@@ -130,8 +130,8 @@ def test_lanes_of_one_bank_take_turns_at_shared_memory() -> None:
         return cycles(at + "    atom.shared.add.u32 %r8, [%r7], %r3;\n" * 8 + used(8))
 
     apart, conflicting, together = adds(4), adds(128), adds(0)
-    assert conflicting - apart == pytest.approx(8 * 2 * 31, rel=0.2)
-    assert conflicting == pytest.approx(together, abs=20)
+    assert conflicting - apart == pytest.approx(8 * 31, rel=0.2)
+    assert conflicting == pytest.approx(together, abs=40)
 
 
 def test_loads_that_ptxas_merges_take_shared_memory_once() -> None:
