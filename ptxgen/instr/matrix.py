@@ -35,7 +35,7 @@ class ldmatrix(Instruction, section="9.7.14.5.15", ptx="6.5", targets="sm_75+", 
 
     syntax = "ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 r, [addr]"
     r: OperandLike = vector("b32", _one_each, sink=True)
-    addr: OperandLike = address("space", bits=(32, 64), memory="read")
+    addr: OperandLike = address("space", bits=(32, 64), short=True, memory="read")
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
     trans: bool = False
@@ -48,7 +48,7 @@ class ldmatrix_m16n16(Instruction, section="9.7.14.5.15", ptx="8.6", targets=_NA
 
     syntax = "ldmatrix.sync.aligned.m16n16.num.trans{.space}.b8 r, [addr]"
     r: OperandLike = vector("b32", _two_each, sink=True)
-    addr: OperandLike = address("space", bits=(32, 64), memory="read")
+    addr: OperandLike = address("space", bits=(32, 64), short=True, memory="read")
     _: KW_ONLY
     num: Literal[1, 2] = modifier("x")
     space: _Space | None = None
@@ -59,7 +59,7 @@ class ldmatrix_m8n16_unpack(Instruction, section="9.7.14.5.15", ptx="8.6", targe
 
     syntax = "ldmatrix.sync.aligned.m8n16.num{.space}.b8x16.src r, [addr]"
     r: OperandLike = vector("b32", _one_each, sink=True)
-    addr: OperandLike = address("space", bits=(32, 64), memory="read")
+    addr: OperandLike = address("space", bits=(32, 64), short=True, memory="read")
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
     space: _Space | None = None
@@ -73,7 +73,7 @@ class ldmatrix_m8n16_signed(
 
     syntax = "ldmatrix.sync.aligned.m8n16.num{.space}.s8.s4 r, [addr]"
     r: OperandLike = vector("b32", _one_each, sink=True)
-    addr: OperandLike = address("space", bits=(32, 64), memory="read")
+    addr: OperandLike = address("space", bits=(32, 64), short=True, memory="read")
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
     space: _Space | None = None
@@ -84,7 +84,7 @@ class ldmatrix_m16n16_unpack(Instruction, section="9.7.14.5.15", ptx="8.6", targ
 
     syntax = "ldmatrix.sync.aligned.m16n16.num.trans{.space}.b8x16.src r, [addr]"
     r: OperandLike = vector("b32", _two_each, sink=True)
-    addr: OperandLike = address("space", bits=(32, 64), memory="read")
+    addr: OperandLike = address("space", bits=(32, 64), short=True, memory="read")
     _: KW_ONLY
     num: Literal[1, 2] = modifier("x")
     space: _Space | None = None
@@ -95,7 +95,7 @@ class stmatrix(Instruction, section="9.7.14.5.16", ptx="7.8", targets="sm_90+", 
     """Store `num` 8x8 matrices of 16-bit elements, as ldmatrix loads them."""
 
     syntax = "stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [addr], r"
-    addr: OperandLike = address("space", bits=(32, 64), memory="write")
+    addr: OperandLike = address("space", bits=(32, 64), short=True, memory="write")
     r: OperandLike = vector("b32", _one_each, mixed=True)
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
@@ -107,7 +107,7 @@ class stmatrix_m16n8(Instruction, section="9.7.14.5.16", ptx="8.6", targets=_NAR
     """Store `num` 16x8 matrices of 8-bit elements, transposed."""
 
     syntax = "stmatrix.sync.aligned.m16n8.num.trans{.space}.b8 [addr], r"
-    addr: OperandLike = address("space", bits=(32, 64), memory="write")
+    addr: OperandLike = address("space", bits=(32, 64), short=True, memory="write")
     r: OperandLike = vector("b32", _one_each, mixed=True)
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
@@ -119,4 +119,4 @@ class movmatrix(Instruction, section="9.7.14.5.17", ptx="7.8", targets="sm_75+",
 
     syntax = "movmatrix.sync.aligned.m8n8.trans.b16 d, a"
     d: OperandLike = register("b32")
-    a: OperandLike = register("b32")
+    a: OperandLike = register("b32", sums=True)

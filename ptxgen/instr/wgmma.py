@@ -91,7 +91,7 @@ class _Sparse(_Group, section="9.7.15.6.3", ptx="8.2"):
     d: OperandLike = vector(_d_type, _d_count)
     a: OperandLike = source("u64", memory="read", memory_space="shared")
     b: OperandLike = source("u64", memory="read", memory_space="shared")
-    sp_meta: OperandLike = vector("u32", 1, scalar=True)
+    sp_meta: OperandLike = vector("b32", 1, scalar=True, sums=True)
     sp_sel: OperandLike = immediate(0, 1)
     scale_d: OperandLike = predicate(negatable=True, immediate=True)
     _enable = rule("scale-d", reads_operands=True)(_enable)

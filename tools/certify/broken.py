@@ -25,12 +25,6 @@ BROKEN = (
         objection="must be 16-bit size",
     ),
     Irreconcilable(
-        "Braces around the metadata of 4-bit integers, which it makes functions of from sm_90 on",
-        form=r"mma\.sp_i4",
-        line=r", \{%x_b32_\d+\}, \S+;$",
-        objection="Parsing error near|Advisory",
-    ),
-    Irreconcilable(
         "A variable in local memory as the address of a tensormap",
         form=r"tma\.applypriority",
         line=r"\[x_local",

@@ -233,7 +233,7 @@ STRICTER = (
         objection=r"(e|sp_meta|scale_[ab]) must have 1 elements, not \d",
     ),
     Irreconcilable(
-        "What is no register of 32 bits as metadata, as scale factors and to movmatrix: floats, their bits, vectors",
+        "What is no register of 32 bits as metadata, as scale factors and to movmatrix: bits of floats, vectors",
         form=_MATRIX,
         line=r"%x_([fus]32_\d+|v\d_7|pred_7)\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7",
         objection=f"{_OPERANDS}|must be of type",
@@ -291,12 +291,6 @@ STRICTER = (
         form=r"mma\.(sp_)?f8\b",
         line=r"\.f16 ",
         objection=r"the elements of c must be registers, not",
-    ),
-    Irreconcilable(
-        "Rows of matrices at 16-bit addresses",
-        form=r"matrix\.",
-        line=r"\[%x_b16_7\]",
-        objection="must be in a 32-bit or 64-bit register",
     ),
     Irreconcilable(
         "Special registers as results",

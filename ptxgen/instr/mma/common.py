@@ -4,12 +4,15 @@ A class says how many bits an element of A and B takes in its register (`bits`),
 declared as (`packed`). The accumulators follow from their types.
 """
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.fragments import WARP, dimensions, registers
 from ptxgen.instr.model.operands import accumulator, immediate, vector
-from ptxgen.syntax import Expression, Immediate
+from ptxgen.instr.model.symbols import Problem, Resolver
+from ptxgen.instr.model.targets import Target
+from ptxgen.syntax import Expression, Immediate, Name, Vector
 
 #: The register type of an accumulator.
 _ACCUMULATORS = {"f16": "f16x2", "f32": "f32", "s32": "s32", "f64": "f64"}
@@ -101,9 +104,31 @@ class SparseMma(Mma, section="9.7.14.6.3", ptx="7.1", targets="sm_80+"):
     sp::ordered_metadata the indices must rise, which is faster on later targets.
     """
 
-    e: OperandLike = vector("u32", 1, scalar=True)
+    e: OperandLike = vector("b32", 1, scalar=True, sums=True)
     f: OperandLike = immediate(0, 3)
     sparsity: ClassVar[int] = 2
+    #: Targets for whose numbers ptxas makes functions of `mma.sp`, to which no element or sum can be passed.
+    functions: ClassVar[range] = range(0)
+    #: Targets for whose numbers it converts the operands first, and takes no float as metadata.
+    converted: ClassVar[range] = range(0)
+
+    def is_function(self, target: Target) -> bool:
+        return target.number in self.functions
+
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        """What the metadata cannot be where ptxas takes the instruction apart (measured, ptxas 13.5)."""
+        whole, e = self.is_function(target), self.e
+        name = e.elements[0] if isinstance(e, Vector) else e
+        symbol = resolve(name.text) if isinstance(name, Name) else None
+        is_float = symbol is not None and symbol.type is not None and symbol.type.kind == "float"
+        is_part = isinstance(e, Expression) or (isinstance(name, Name) and name.component is not None)
+        if not whole and target.number not in self.converted:
+            return
+        if isinstance(e, Vector) or (is_part if whole else is_float):
+            kind = "whole register" if whole else "register of integers or untyped"
+            message = f"e must be a {kind} without braces on {target}, not {e}: ptxas expands {self.form.opcode} there"
+            yield Problem("operand-kind", message, part=str(e), operand="e")
+
     _selector = rule("selector", reads_operands=True)(_sparsity_selector)
 
 
@@ -130,9 +155,9 @@ class ScaledMma(Mma, ptx="8.7", targets="sm_120f"):
     and the threads of each quad that hold them, a pair of them for A (0 or 1), one for B (0 to 3).
     """
 
-    scale_a: OperandLike = vector("u32", 1, scalar=True)
+    scale_a: OperandLike = vector("b32", 1, scalar=True, sums=True)
     selector_a: OperandLike = vector("u16", 2, immediate=True)
-    scale_b: OperandLike = vector("u32", 1, scalar=True)
+    scale_b: OperandLike = vector("b32", 1, scalar=True, sums=True)
     selector_b: OperandLike = vector("u16", 2, immediate=True)
     #: The number of factors where the modifier is left out.
     default_size: ClassVar[str | None] = None

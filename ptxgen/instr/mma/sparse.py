@@ -7,9 +7,12 @@ from ptxgen.instr.mma.common import SparseMma, d_count, d_type
 from ptxgen.instr.mma.dense import F8, F8F6F4
 from ptxgen.instr.model.form import OperandLike, rule
 from ptxgen.instr.model.operands import vector
-from ptxgen.instr.model.targets import Availability
+from ptxgen.instr.model.targets import Availability, Target
 
 _Variant = Literal["sp", "sp::ordered_metadata"]
+#: Targets that have ordered metadata alone, and those without sparse products of 8-bit floats (measured, ptxas 13.5).
+_WITHOUT_ORDER = range(100, 1000)
+_CONVERTED = range(90, 120)
 _ORDERED = {"sp::ordered_metadata": Availability("8.5", "sm_80+")}
 
 
@@ -25,6 +28,10 @@ class sp_f16(SparseMma):
     bits: ClassVar[int] = 16
     packed: ClassVar[str] = "f16x2"
     needs = _ORDERED
+    functions = _WITHOUT_ORDER
+
+    def is_function(self, target: Target) -> bool:
+        return self.variant == "sp" and super().is_function(target)
 
 
 class sp_bf16(SparseMma):
@@ -69,6 +76,7 @@ class sp_f8(SparseMma, ptx="8.4", targets="sm_89+"):
     bits: ClassVar[int] = 8
     packed: ClassVar[str] = "b32"
     needs = {**_ORDERED, "dtype=f16": Availability("8.7", "sm_120f")}
+    converted = _CONVERTED
 
     @rule("f16-metadata")
     def _f16(self) -> str | None:
@@ -96,6 +104,7 @@ class sp_f8f6f4(SparseMma, ptx="8.6", targets="sm_100f sm_110f sm_120f"):
     bits: ClassVar[int] = 8
     packed: ClassVar[str] = "b32"
     needs = {name: Availability("8.7", "sm_120f") for name in ("e3m2", "e2m3", "e2m1", "dtype=f16")}
+    converted = _CONVERTED
 
 
 class sp_i8(SparseMma):
@@ -112,6 +121,10 @@ class sp_i8(SparseMma):
     bits: ClassVar[int] = 8
     packed: ClassVar[str] = "b32"
     needs = _ORDERED
+    functions = _WITHOUT_ORDER
+
+    def is_function(self, target: Target) -> bool:
+        return self.variant == "sp" and super().is_function(target)
 
 
 class sp_i4(SparseMma):
@@ -128,3 +141,4 @@ class sp_i4(SparseMma):
     bits: ClassVar[int] = 4
     packed: ClassVar[str] = "b32"
     needs = _ORDERED
+    functions = range(90, 1000)

@@ -284,6 +284,8 @@ class _Checker:
             problems.append(Problem("implied-modifier", message, "warning"))
         if self.context.target is not None:
             problems += found.availability_problems(self.context.target, self.context.version)
+            if not problems:
+                problems += found.expansion_problems(self.context.target, scope)
         if not problems:
             problems = found.assembler_problems(self.context.version)
             if opcode.startswith(_ADVISED):

@@ -464,6 +464,11 @@ class Instruction:
                 problems.append(self._blaming(problem, condition))
         return problems
 
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        """What ptxas takes no more on a target for which it makes functions of the instruction."""
+        del target, resolve
+        return iter(())
+
     def assembler_problems(self, version: tuple[int, int]) -> list[Problem]:
         """Why a ptxas that takes this PTX version may refuse it, though it is legal: warnings."""
         found: list[Problem] = []

@@ -37,13 +37,15 @@ class AddressSpec(Specification):
 
     `space` names a state space, a modifier that carries one, or None for generic; `variables` are the spaces whose
     variables a generic address may name. `bits` fixes the register width where the space does not; `untyped` asks
-    for a .b register; `narrow` takes 32 bits for a global or generic address, as ptxas does in some instructions;
+    for a .b register; `narrow` takes 32 bits for a global or generic address, as ptxas does in some instructions, and
+    `short` 8 or 16 bits for one in .shared, with a warning;
     `written` forbids what can only be read. `unified` allows `[a].unified`, `indexed` an element of an array without
     brackets, `a[2]` (6.4.2). `nameless`: spaces, as written, in which ptxas takes registers alone.
     """
 
     space: str | None = None
     bits: tuple[int, ...] | None = None
+    short: bool = False
     untyped: bool = False
     narrow: bool = False
     variables: tuple[str, ...] = GENERIC
@@ -108,6 +110,8 @@ class AddressSpec(Specification):
             return
         if declared.kind in ("float", "packed", "predicate") or symbol.vector is not None or declared.bits > 64:
             yield Problem("operand-type", f"{where} must be in an integer register, but {base} is declared {declared}")
+        elif self.short and space == "shared" and declared.bits < 32:
+            yield Problem("address-width", f"{where} has only the {declared.bits} bits of {base}", "warning")
         elif self.bits is not None:
             if declared.bits not in self.bits:
                 widths = " or ".join(f"{bits}-bit" for bits in self.bits)
@@ -187,7 +191,8 @@ class VectorSpec(Specification):
     that differ by nothing else. `sink` allows `_` for elements, but not for all of them, `discard` in place of
     the whole, `mixed` constants beside registers, or alone, not integers beside floats (measured, ptxas 13.5).
     `apart` forbids constants beside floats and special registers; `bits` allows other widths than that of the type;
-    `braced` asks for braces around several elements and none around one, not a vector register.
+    `braced` asks for braces around several elements and none around one, not a vector register. With `sums` the sum of
+    a register and a constant may stand for one element without braces.
     """
 
     type: TypeRef
@@ -203,10 +208,13 @@ class VectorSpec(Specification):
     wide: bool = False
     apart: bool = False
     bits: tuple[int, ...] = ()
+    sums: bool = False
 
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Vector):
             return not self.exact or len(operand.elements) == self.count
+        if self.sums and isinstance(operand, Expression):
+            operand = operand.operands[0]
         constant = self.immediate and isinstance(operand, Immediate | Expression)
         return self.scalar and (isinstance(operand, Name) or constant)
 
@@ -232,15 +240,18 @@ class VectorSpec(Specification):
         elif self._skips(form) and isinstance(operand, Name) and operand.text == "_":
             yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
         else:
-            yield from self._element(form).problems(operand, form, resolve)
+            yield from self._element(form, bare=True).problems(operand, form, resolve)
 
     def _skips(self, form: Subject) -> bool:
         return self.sink(form) if callable(self.sink) else self.sink
 
-    def _element(self, form: Subject) -> Specification:
+    def _element(self, form: Subject, *, bare: bool = False) -> Specification:
         if self.immediate or self.mixed:
             return SourceSpec(name=self.name, type=self.type, wide=self.wide, special=self.special)
-        return RegisterSpec(name=self.name, type=self.type, wide=self.wide, sink=self._skips(form))
+        sums, skips = self.sums and bare, self._skips(form)
+        return RegisterSpec(
+            name=self.name, type=self.type, wide=self.wide, sink=skips, sums=sums, float_sums=False
+        )  # fmt: skip
 
     def _whole(self, operand: Operand, length: int, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         """A register declared .v2 or .v4, or a special register of four."""

@@ -193,12 +193,18 @@ def _plain_problem(name: str, operand: Operand, plain: Plain, form: Subject) -> 
     return Problem("operand-kind", f"{message}; move the value to a register first")
 
 
+def _float_sum(name: str, operand: Operand) -> Problem:
+    message = f"{name} must be a register, not the sum of {operand} and a constant: ptxas crashes on it"
+    return Problem("operand-kind", f"{message}; add in an instruction of its own")
+
+
 @dataclass(kw_only=True, slots=True)
 class RegisterSpec(Specification):
     """A register of a type, to write or to read.
 
     `sink` allows `_`, `packed` a vector register of a .b type's width, `untyped` asks for a .b register, `plain` for
-    no element of a vector. With `sums` a sum of a register and a constant may stand here.
+    no element of a vector. With `sums` a sum of a register and a constant may stand here, and if it may be typed, of a
+    variable and a constant; without `float_sums` not of a register of floats.
     """
 
     type: TypeRef
@@ -208,6 +214,7 @@ class RegisterSpec(Specification):
     untyped: bool = False
     plain: Plain = False
     sums: bool = False
+    float_sums: bool = True
 
     def fits(self, operand: Operand) -> bool:
         if self.sums and isinstance(operand, Expression):
@@ -225,6 +232,12 @@ class RegisterSpec(Specification):
             return
         if isinstance(operand, Expression):
             operand = operand.operands[0]
+            symbol = resolve(operand.text) if resolve is not None and isinstance(operand, Name) else None
+            if symbol is not None and symbol.kind in ADDRESSABLE and symbol.kind != "function" and not self.untyped:
+                return
+            if symbol is not None and not self.float_sums and symbol.type is not None and symbol.type.kind == "float":
+                yield _float_sum(self.name, operand)
+                return
         wide = _given(self.wide, form)
         wanted = type_of(self.type, form)
         if self.untyped:
@@ -417,8 +430,7 @@ class SourceSpec(Specification):
             return
         is_float = symbol is not None and symbol.type is not None and symbol.type.kind == "float"
         if is_sum and is_float and not self.float_sums:
-            message = f"{self.name} must be a register, not the sum of {operand} and a constant: ptxas crashes on it"
-            yield Problem("operand-kind", f"{message}; add in an instruction of its own")
+            yield _float_sum(self.name, operand)
             return
         kinds: tuple[SymbolKind, ...] = ("register", "special") if _given(self.special, form) else ("register",)
         wide = _given(self.wide, form)
