@@ -23,7 +23,7 @@ APART = {
 
 
 def test_every_code_has_one() -> None:
-    assert examples().keys() == RULES.keys()
+    assert examples().keys() == RULES.keys(), "python -m tools.code_examples"
 
 
 @pytest.mark.parametrize("code", RULES)
