@@ -142,6 +142,8 @@ class Kernel:
             raise KernelError(str(error)) from None
         entries = list(module.entries)
         names = [each.name for each in entries]
+        if isinstance(text, str) and not text.strip("\0 \t\r\n"):
+            raise KernelError("the PTX text is empty; a kernel needs an .entry")
         if entry is None:
             if len(entries) != 1:
                 found = f"it has {len(names)}: {_names(names)}" if names else "it has none"

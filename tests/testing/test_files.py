@@ -57,3 +57,10 @@ def test_text_is_not() -> None:
     assert Kernel.from_ptx(f"// from k.ptx\n{line}").name == "one"
     with pytest.raises(KernelError, match="it has none"):
         Kernel.from_ptx("// nothing")
+
+
+@pytest.mark.parametrize("name", ["empty.ptx", "empty.cubin"])
+def test_an_empty_file_is_called_empty(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(KernelError, match="the PTX text is empty"):
+        Kernel.from_file(tmp_path / name)
