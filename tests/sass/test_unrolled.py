@@ -13,7 +13,7 @@ import pytest
 from ptxgen.sass import compare, load
 from ptxgen.sass.flow import Flow
 from ptxgen.sass.loops import LoopPair, LoopSummary, summaries
-from ptxgen.sass.show import ThresholdError, broken_thresholds, loop_change
+from ptxgen.sass.show import Broken, ThresholdError, broken_thresholds, loop_change
 from ptxgen.toolchain import assemble
 from tests.sass.test_dumps import dump
 
@@ -52,7 +52,7 @@ BYTES = DOT.replace("mad.wide.u32 %a, %i, 4, %x;", "mad.wide.u32 %a, %i, 1, %x;"
 MORE = DOT.replace("fma.rn.f32 %s, %v, %v, %s;\n", "fma.rn.f32 %s, %v, %v, %s;\n" * 16)
 
 
-def broken(a: str, b: str, thresholds: str = "loop-stalls+5%") -> list[str]:
+def broken(a: str, b: str, thresholds: str = "loop-stalls+5%") -> list[Broken]:
     listings = [load(assemble(text)) for text in (a, b)]
     return broken_thresholds(compare(*listings), thresholds)
 
@@ -88,7 +88,7 @@ def loop(stall: int, step: int | None, loads: int, place: str = "k.cu:4") -> Loo
     return LoopSummary(0x100, 1, True, stall, stall, stall, 1, work, None, source=place, step=step)
 
 
-def gated(*loops: LoopPair) -> list[str]:
+def gated(*loops: LoopPair) -> list[Broken]:
     pair = SimpleNamespace(loops=loops, b=SimpleNamespace(name="k"), same=False)
     return broken_thresholds(cast("Any", SimpleNamespace(pairs=[pair], only_a=(), only_b=())), "loop-stalls+5%")
 
