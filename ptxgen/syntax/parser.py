@@ -20,7 +20,7 @@ MAX_BLOCK_DEPTH = 100
 # the node. What no shape matches is read token by token, with the same result, or is an error that is found
 # there.
 _INSTRUCTION = re.compile(
-    rf"({TRIVIA})(?>(@ ?+!? ?+{NAME}[ \t]++)?)(?!call\b)({OPCODE})([ \t]*+(?>(?:{COMMON_OPERANDS})?)[ \t]*+);",
+    rf"({TRIVIA})(?>(@ ?+!? ?+{NAME}[ \t]++)?)(?!call\b)({OPCODE})([ \t]*+(?!\.)(?>(?:{COMMON_OPERANDS})?)[ \t]*+);",
     re.ASCII,
 )
 _LABEL = re.compile(rf"({TRIVIA})(?!(?:{'|'.join(sorted(RESERVED))}):)({NAME}):", re.ASCII)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ptxgen.syntax import Instruction, PtxSyntaxError, parse, parser
@@ -96,6 +96,7 @@ NOTHING = re.compile(r"(?!)")
 
 
 @settings(max_examples=300, deadline=None)
+@example("setp.eq.b32 .113, %r1, %r2;")
 @given(mutated(STATEMENTS))
 def test_quick_patterns_change_nothing(text: str) -> None:
     text = in_body(text)

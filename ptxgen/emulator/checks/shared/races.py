@@ -398,7 +398,9 @@ class SharedRaces:
                 rule=f"The two warps have not synchronized. {UNCHANGED}",
                 fix=self._fix(access, found, other, "load", None, apart=apart),
                 accesses=(found, other),
+                severity="advice",
                 cause=causes.UNCHANGED,
+                after=frozenset([causes.CLUSTER_BARRIER, causes.sites(warp // self._happens_before.warps)]),
             )
             reported = True
         return reported
