@@ -324,7 +324,8 @@ END:
     bar.sync 0;
     ld.shared.u32 %r2, [words]; // <--
 +    bar.sync 0;
-    add.u32 %r3, %r2, %thread;
+    mad.lo.u32 %r3, %thread, 2, %r2;
+    add.u32 %r3, %r3, 1;
     st.shared.u32 [%r1], %r3; // <--
     bar.sync 0;
     xor.b32 %r4, %thread, 32;
