@@ -136,4 +136,4 @@ class get_first_ctaid_vector(
 
     syntax = "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 d, response"
     d: OperandLike = vector("b32", 4, scalar=True, sink=True)
-    response: OperandLike = source("b128")
+    response: OperandLike = source("b128", register_sums=False)

@@ -15,6 +15,10 @@ def _length(form: Any) -> int:
     return int(form.vec[1:])
 
 
+def _up_to_64_bits(form: Any) -> bool:
+    return form.type != "b128"
+
+
 def _half(form: Any) -> str:
     return f"b{int(form.type[1:]) // 2}"
 
@@ -31,7 +35,7 @@ class mov(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL, move=True):
 
     syntax = "mov.type d, a"
     d: OperandLike = register("type", packed=True)
-    a: OperandLike = source("type", special=True, symbol=True, packed="d")
+    a: OperandLike = source("type", special=True, symbol=True, packed="d", register_sums=_up_to_64_bits)
     _: KW_ONLY
     type: Literal["b16", "b32", "b64", "b128", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"]
     needs = _B128

@@ -1,7 +1,8 @@
 """Lines of PTX, legal and not, one table for each family: `lines/<family>.txt`.
 
 A row is a verdict, a target, a PTX version and a line. The verdict is `legal`, or the code of the one error that
-`check` must find, once or more; `!` before it marks what ptxas lets pass. ptxas must agree with every other row.
+`check` must find, once or more; `!` before it marks what ptxas lets pass, `~` what crashes it in some runs. ptxas must
+agree with every other row.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def test_check_gives_the_verdicts(family: str) -> None:
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_ptxas_agrees(family: str) -> None:
-    table = rows(family)
+    table = [row for row in rows(family) if not row.unsteady]
     answers = assembled([(module(row.line, row.target, row.version), row.target) for row in table])
     wrong = [
         f"{row.line} ({row.target}, {row.version}): we say {row.verdict}, ptxas {answer}"

@@ -64,13 +64,17 @@ FAMILIES = sorted(path.stem for path in FOLDER.glob("*.txt"))
 
 @dataclass(frozen=True)
 class Row:
-    """One line and what must be said of it; `stricter` marks what ptxas lets pass (`!` before the code)."""
+    """One line and what must be said of it.
+
+    `stricter` marks what ptxas lets pass (`!` before the code), `unsteady` what it takes in some runs (`~`).
+    """
 
     verdict: str
     target: str
     version: str
     line: str
     stricter: bool
+    unsteady: bool = False
 
 
 def rows(family: str) -> list[Row]:
@@ -79,7 +83,7 @@ def rows(family: str) -> list[Row]:
     for text in (FOLDER / f"{family}.txt").read_text().splitlines():
         if text.strip() and not text.startswith("#"):
             verdict, target, version, line = text.split(None, 3)
-            found.append(Row(verdict.lstrip("!"), target, version, line, verdict.startswith("!")))
+            found.append(Row(verdict.lstrip("!~"), target, version, line, verdict[0] == "!", verdict[0] == "~"))
     return found
 
 

@@ -193,6 +193,11 @@ def _plain_problem(name: str, operand: Operand, plain: Plain, form: Subject) -> 
     return Problem("operand-kind", f"{message}; move the value to a register first")
 
 
+def _register_sum(name: str, operand: Operand, wanted: Type) -> Problem:
+    message = f"{name} must be {_a_register(wanted)}, not the sum of {operand} and a constant"
+    return Problem("operand-kind", f"{message}: ptxas crashes on it in some runs and takes it in others")
+
+
 def _float_sum(name: str, operand: Operand) -> Problem:
     message = f"{name} must be a register, not the sum of {operand} and a constant: ptxas crashes on it"
     return Problem("operand-kind", f"{message}; add in an instruction of its own")
@@ -327,8 +332,9 @@ class SourceSpec(Specification):
     upper limit. `constant_since` is the PTX version with which ptxas began to take a constant; earlier releases refuse
     it. `packed` allows a vector register of a .b type's width, if the operand of this name is none. Without `sums` no
     sum of a symbol and a constant may stand where a constant may. Of a `word` ptxas keeps the low 32 bits. `plain`
-    allows no sum of a register and a constant and no element of a vector. Without `float_sums` no
-    sum of a register of floats and a constant may stand here.
+    allows no sum of a register and a constant and no element of a vector. Without `register_sums` no sum of a
+    register and a constant may stand here, without `float_sums` none of a register of floats. A whole vector as the
+    operand of `packed` lifts that.
     """
 
     type: TypeRef
@@ -340,6 +346,7 @@ class SourceSpec(Specification):
     high: int | Callable[[Any], int] | None = None
     multiple: int = 1
     sums: bool = True
+    register_sums: bool | Callable[[Any], bool] = True
     float_sums: bool = True
     advice: bool = False
     constant_since: str | None = None
@@ -428,13 +435,16 @@ class SourceSpec(Specification):
             if problem is not None:
                 yield problem
             return
+        packed = self.packed is not None and not _is_vector(getattr(form, self.packed), resolve)
         is_float = symbol is not None and symbol.type is not None and symbol.type.kind == "float"
         if is_sum and is_float and not self.float_sums:
             yield _float_sum(self.name, operand)
             return
+        if is_sum and packed == (self.packed is not None) and not _given(self.register_sums, form):
+            yield _register_sum(self.name, operand, wanted)
+            return
         kinds: tuple[SymbolKind, ...] = ("register", "special") if _given(self.special, form) else ("register",)
         wide = _given(self.wide, form)
-        packed = self.packed is not None and not _is_vector(getattr(form, self.packed), resolve)
         yield from _register_problems(self, operand, wanted, resolve, wide=wide, kinds=kinds, packed=packed)
 
     def _symbol_problem(
