@@ -1,4 +1,5 @@
-"""Descriptors as values: shared-memory matrix descriptors, instruction descriptors, tensormaps, cache policies.
+"""Descriptors as values: shared-memory matrix descriptors, instruction descriptors, tensormaps, cache policies,
+addresses in tensor memory.
 
 Each class declares its fields once (`bits` holds the base); what the numbers do in an instruction is left to
 the emulator and to `ptxgen.layouts`.
@@ -9,6 +10,7 @@ from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.descriptors.evidence import Evidence
 from ptxgen.descriptors.instruction import BlockScaledInstructionDescriptor, InstructionDescriptor, ZeroColumnMask
 from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
+from ptxgen.descriptors.tensor_address import TensorAddress
 from ptxgen.descriptors.tensormap import TensorMap
 from ptxgen.descriptors.tile import OperandTile
 
@@ -20,6 +22,7 @@ Descriptor = (
     | BlockScaledInstructionDescriptor
     | ZeroColumnMask
     | CachePolicy
+    | TensorAddress
     | TensorMap
 )
 
@@ -32,6 +35,7 @@ __all__ = [
     "InstructionDescriptor",
     "OperandTile",
     "SmemDescriptor",
+    "TensorAddress",
     "TensorMap",
     "WgmmaDescriptor",
     "ZeroColumnMask",

@@ -16,6 +16,7 @@ from ptxgen.descriptors import (
     InstructionDescriptor,
     OperandTile,
     SmemDescriptor,
+    TensorAddress,
     TensorMap,
     WgmmaDescriptor,
     ZeroColumnMask,
@@ -33,6 +34,7 @@ FORMATS: list[tuple[Any, dict[str, Any]]] = [
     (SmemDescriptor, {"major": "mn"}),
     (WgmmaDescriptor, {}),
     (ZeroColumnMask, {"m": 32}),
+    (TensorAddress, {}),
     *((InstructionDescriptor, {"kind": kind, "cta_group": 2}) for kind in KINDS),
     *((BlockScaledInstructionDescriptor, {"kind": kind}) for kind in SCALED_KINDS),
 ]

@@ -13,7 +13,7 @@ import pytest
 
 from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.pictures import KINDS, draw
-from ptxgen.pictures.points import MAPS, answer, locate
+from ptxgen.pictures.points import MAPS, answer, layout_map, locate
 
 MAP = TensorMap.tiled("bf16", 0, (512, 512), (1024,), (32, 16), swizzle="64B").encode().hex()
 
@@ -38,6 +38,41 @@ def test_every_register_of_a_load(shape: str) -> None:
         assert (found["lane"], found["column"], found["bit"]) == (lane, column, 0)
         [back] = locate("ld", [shape, "num=4"], at=(lane, column))
         assert (back["thread"], back["register"]) == (thread, register)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("accumulator", "n=64"),
+        ("accumulator", "m=64", "n=32"),
+        ("ld", "16x128b", "num=4"),
+        ("ld", "32x32b", "num=8", "pack=yes"),
+        ("a", "m=64", "bits=8"),
+        ("metadata", "f16"),
+        ("cp", "64x128b"),
+        ("scales", "rows=256"),
+    ],
+)
+def test_a_base_moves_every_cell(words: tuple[str, ...]) -> None:
+    """PTX ISA 9.7.16.1.1: the lane in bits 16 to 31 of an address, the column in bits 0 to 15."""
+    kind, *options = words
+    cells = layout_map(kind, options).rows()
+    lanes = 16 if cells["lane"].max() < 112 else 0
+    moved = layout_map(kind, [*options, f"base={lanes << 16 | 200:#x}"]).rows()
+    assert cells.keys() == moved.keys()
+    for name, column in cells.items():
+        more = {"lane": lanes, "column": 200, "address": lanes << 16 | 200}.get(name, 0)
+        assert np.array_equal(moved[name], column + more), name
+    assert np.array_equal(moved["address"], moved["lane"] * 65536 + moved["column"])
+
+
+def test_a_query_counts_from_the_base() -> None:
+    assert locate("ld", ["32x32b", "base=0x200080"], at=(35, 133)) == [
+        {"thread": 3, "register": 5, "bit": 0, "lane": 35, "column": 133, "address": 0x230085}
+    ]
+    [found] = locate("accumulator", ["n=64", "base=128"], address=0x0028_0083)
+    assert (found["row"], found["n"]) == (40, 3)
+    assert answer("ld", ["16x64b", "base=64"], thread=3, register=1).map.title.endswith("x2")
 
 
 def test_every_element_of_fragments_by_the_manuals_formulas() -> None:

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from ptxgen.descriptors.reading import Reading
     from ptxgen.instr.model.explain import Explanation
 
-#: Formats whose names begin opcodes, too: without a value those are meant.
-_OPCODES = ("wgmma", "tensormap")
+#: Formats whose names begin opcodes or are concepts, too: without a value those are meant.
+_OPCODES = ("wgmma", "tensormap", "tmem")
 #: Formats by the name a person gives, with their bytes.
-FORMATS = {"smem": 8, "wgmma": 8, "idesc": 4, "zero-mask": 8, "policy": 8, "tensormap": 128}
+FORMATS = {"smem": 8, "wgmma": 8, "idesc": 4, "zero-mask": 8, "policy": 8, "tmem": 4, "tensormap": 128}
 
 _TAKES = {
     "kind": ("idesc",), "cta-group": ("idesc",), "ws": ("idesc",), "scale-vec": ("idesc",), "use": ("smem",),
@@ -61,9 +61,10 @@ def explain(
             help="An instruction, in quotes, with or without operands, or the beginning of its opcode; a concept, such "
             "as SBO, parity or 'scale factors'; a number, which is tried as each descriptor; or a format, with its "
             "VALUE: smem (tcgen05 matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction "
-            "descriptor), zero-mask (of tcgen05.mma.ws), policy (.L2::cache_hint) or tensormap, whose bits it lists "
-            "without one; or the facts that no manual states; or the CODE of a finding; or all checks or concepts; or "
-            "a question, such as 'which thread holds row 9, column 4 of a 16x256b load'.",
+            "descriptor), zero-mask (of tcgen05.mma.ws), policy (.L2::cache_hint), tmem (an address in tensor memory) "
+            "or tensormap, whose bits it lists without one; or the facts that no manual states; or the CODE of a "
+            "finding; or all checks or concepts; or a question, such as 'which thread holds row 9, column 4 of a "
+            "16x256b load'.",
             show_default=False,
             autocompletion=completion.subjects,
         ),
@@ -287,6 +288,7 @@ class _Reader:
             "wgmma": descriptors.WgmmaDescriptor.read,
             "zero-mask": descriptors.ZeroColumnMask.read,
             "policy": descriptors.CachePolicy.read,
+            "tmem": descriptors.TensorAddress.read,
             "tensormap": descriptors.TensorMap.read,
         }
         return formats[self.format](given, **self.facts)

@@ -214,6 +214,8 @@ def guesses(number: int) -> list[tuple[str, Reading]]:
         ("wgmma", descriptors.WgmmaDescriptor.read(bits)),
         ("zero-mask", descriptors.ZeroColumnMask.read(bits)),
     ]
+    if number in range(1 << 32) and not (address := descriptors.TensorAddress.read(number)).problems:
+        found.append(("tmem", address))
     if bits >> 48 and not (policy := descriptors.CachePolicy.read(bits)).problems:
         found.insert(0, ("policy", policy))  # few numbers are one
     return sorted(found, key=lambda each: bool(each[1].problems))

@@ -37,6 +37,7 @@ def _classes(format: str, kind: str) -> list[type[BitStruct]]:
         "wgmma": descriptors.WgmmaDescriptor,
         "zero-mask": descriptors.ZeroColumnMask,
         "policy": descriptors.CachePolicy,
+        "tmem": descriptors.TensorAddress,
     }
     if format not in named:
         raise InputError(
@@ -83,6 +84,7 @@ _EXAMPLES = {
     "wgmma": "address=0x400 lbo=16 sbo=1024 swizzle=128B",
     "zero-mask": "use_span=4 skip_span=4",
     "policy": "primary=evict_first",
+    "tmem": "column=128 lane=32",
 }
 
 

@@ -138,8 +138,18 @@ def _picture(kind: str, words: Sequence[str], diff: str | None) -> Picture:
 def _draw(kind: str, words: Sequence[str]) -> Picture:
     from ptxgen.cli.reference.points import joined
     from ptxgen.pictures import KINDS, draw
+    from ptxgen.pictures.points import MAPS
 
-    return draw(kind, joined(KINDS[kind], words) if kind in KINDS else words)
+    if kind not in KINDS:
+        return draw(kind, words)
+    given = joined(KINDS[kind], words)
+    drawn = {each.name for each in KINDS[kind].parameters}
+    asked = {each.name for each in MAPS[kind].parameters} - drawn
+    if name := next((name for word in given if (name := word.partition("=")[0]) in asked), ""):
+        raise InputError(
+            f"{name} is for queries, which need at= or one of {', '.join(f'{each}=' for each in MAPS[kind].names)}"
+        )
+    return draw(kind, given)
 
 
 def _write(path: str, picture: Picture, text: str) -> None:

@@ -27,6 +27,12 @@ _SWIZZLE = r"\b(128b_atom_32b|128b_atom_64b|128b|64b|32b)\b"
 _ALONE = re.compile(
     r"(?<![\w.:])(?:([a-z_]+)\s*=?\s*)?(?<![\w.:])(0x[0-9a-f]+|\d+)(?![\w.:]|-\w|\s?(?:ctas?|sm)\b|\s?x\s?\d)"
 )
+#: Where something begins in tensor memory: `begins at column 128`, `base address 0x200080`.
+_BASE = re.compile(
+    rf"\b(?:(?:that |which |and |it )*(?:begins?|starts?|lies|allocated)(?: at| from| in)?|base)"
+    rf"(?: (?:tmem |tensor[ -]memory )?(?:address|columns?))?\s*(?:=|of|at)?\s*{_NUMBER}"
+)
+_BASED = ("accumulator", "ld", "a", "metadata", "cp", "scales")
 #: Formats of scales by their names in questions, where `layout scales` has another.
 _FORMATS = {"mxf8": "mxfp8", "mxf6": "mxfp6"}
 
@@ -38,8 +44,9 @@ def layout_command(question: str) -> Words | None:
         words = read(text)
         if words is None:
             continue
-        place = _place(words, _counted(words, text))
-        return [*words, *place] if place else None
+        begins = _BASE.search(text) if words[0] in _BASED else None
+        place = _place(words, _counted(words, text if begins is None else text.replace(begins[0], "")))
+        return [*words, *([f"base={begins[1]}"] if begins else []), *place] if place else None
     return None
 
 
@@ -240,7 +247,7 @@ def _accumulator(text: str) -> Words | None:
     if not re.search(r"\baccumulator|\bd\b", text) or re.search(r"mma\.sync|wgmma", text):
         return None
     shape = re.search(r"\b(32|64|128|256)\s?x\s?(\d+)\b", text) or re.search(
-        r"\bm\s*=?\s*(\d+),?\s*n\s*=?\s*(\d+)", text
+        r"\bm\s*=?\s*(\d+)(?:,| and|, and)?\s*n\s*=?\s*(\d+)", text
     )
     alone = re.search(r"\bm\s*=?\s*(32|64|128|256)\b", text)
     if shape is None and alone is None:

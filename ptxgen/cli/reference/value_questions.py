@@ -26,6 +26,8 @@ _ELEMENTS = r"\b(bf16|f16|fp16|half|tf32|e4m3|e5m2|e2m3|e3m2|e2m1|s8|u8|int8|uin
 def value_command(question: str) -> Words | None:
     """The words of `ptxgen explain` that list a format's bits, or make an instruction descriptor; None for others."""
     text = re.sub(r"\s+", " ", question.lower()).rstrip("? ")
+    if address := re.search(r"\b(?:tmem|tensor[ -]memory) address\s*(?:of |is |=)?\s*(0x[0-9a-f]+)", text):
+        return ["tmem", address[1]]
     format = next((name for name, pattern in _FORMATS.items() if re.search(pattern, text)), None)
     if format is None:
         return None

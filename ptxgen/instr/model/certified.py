@@ -24,7 +24,7 @@ from ptxgen.instr.model.operands import Specification
 FILE = "certified.json"
 
 #: Fields of operands on spellings that no enumerated form has: tests/instr/lines judges these.
-_SPELLINGS = frozenset({"float_sums", "indexed", "nameless", "plain", "short", "sums", "word"})
+_SPELLINGS = frozenset({"float_sums", "indexed", "nameless", "plain", "register_sums", "short", "sums", "word"})
 #: Fields of operands that say what an instruction does, or what older ptxas releases refuse, not what is legal.
 _TRAITS = frozenset({"memory", "memory_space", "constant_since"})
 

@@ -156,7 +156,7 @@ def _grown(found: Map, kind: str, words: Sequence[str], given: Mapping[str, Inde
     """The map, or a larger one where a column that is given has larger numbers, as far as the layout goes."""
     largest = found
     while any(last((_range(number),), 0) > _highest(largest, name) for name, number in given.items()):
-        sizes = (2 * _highest(largest, name) + 2 if name in MAPS[kind].grows else 1 for name in largest.at)
+        sizes = (_doubled(largest, name) if name in MAPS[kind].grows else 1 for name in largest.at)
         needs = tuple(map(range, sizes))
         try:
             larger = layout_map(kind, words, needs)
@@ -166,6 +166,12 @@ def _grown(found: Map, kind: str, words: Sequence[str], given: Mapping[str, Inde
             return found
         largest = larger
     return largest
+
+
+def _doubled(found: Map, name: str) -> int:
+    """The size of an axis with twice the numbers that it has now."""
+    high = _highest(found, name)
+    return 2 * high + 2 - int(found.columns[name].min()) if name in found.columns else high
 
 
 def _highest(found: Map, name: str) -> int:

@@ -12,6 +12,22 @@ from tests.support.command_line import Cli
 
 #: A question, the command that it is, and what the answer must contain.
 ELEMENTS = [
+    # Layout D: lane 40 is row 40, column 128 + 3 is n 3.
+    (
+        "what is the TMEM address of row 40, column 3 of an accumulator with M 128 and N 64 that begins at column 128?",
+        "accumulator m=128 n=64 base=128 at=40,3",
+        "lane 40, column 131, address 0x280083",
+    ),
+    (
+        "which thread holds lane 41, column 140 of a 16x256b load that starts at 0x200080",
+        "ld 16x256b base=0x200080 at=41,140",
+        "thread 6, register 6",
+    ),
+    (
+        "in a 128x256 accumulator with base 256, which column has n 17 of row 3",
+        "accumulator m=128 n=256 base=256 at=3,17",
+        "column 273, address 0x30111",
+    ),
     # Row 9 is the second row of eight (registers 2 and 3), t = 4 (9 % 8) + 4 / 2 % 4.
     ("which thread holds row 9, column 4 of a 16x256b load", "ld 16x256b at=9,4", "thread 6, register 2"),
     (
@@ -323,7 +339,7 @@ def test_questions_that_have_no_answer(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("question", "left"),
     [
-        ("which TMEM address has row 17, column 33 of an M=64 accumulator that starts at column 128", ["column 128"]),
+        ("which TMEM address has row 17, column 33 of an M=64 accumulator that starts at column 128", []),
         ("which thread holds row 5, column 6 of stage 3 loaded by ldmatrix.x4", ["stage 3"]),
         ("at which address is row 3, byte 20 with the 64B swizzle of tile 2 at 0x4000", ["tile 2", "at 0x4000"]),
         ("which CTA holds row 70, n 130 of a 128x256 accumulator of a 2-CTA pair on sm_100a", []),

@@ -138,7 +138,7 @@ def test_an_option_of_another_layout(cli: Cli) -> None:
 
 def test_json(cli: Cli) -> None:
     found = json.loads(cli("layout", "ld", "16x256b", "at=9,4", "--json").out)
-    assert found["found"] == [{"thread": 6, "register": 2, "bit": 0, "lane": 9, "column": 4}]
+    assert found["found"] == [{"thread": 6, "register": 2, "bit": 0, "lane": 9, "column": 4, "address": 9 << 16 | 4}]
     assert found["bits"] == 32
 
 
@@ -154,6 +154,11 @@ def test_many_rows_are_cut(cli: Cli) -> None:
         ("layout ld at=x,1", "at must be a number or FIRST-LAST, not 'x'"),
         ("layout ld at=1,2 --svg x.svg", "at= and columns ask for one element: without --svg and --diff"),
         ("layout ld at=99,1", "lane must be 0 to 31"),
+        ("layout accumulator base=128", "base is for queries, which need at= or one of row=, n=, lane=, column="),
+        ("layout accumulator n=256 base=300 at=0,0", "columns 300 to 555 from base 0x12c: there are 512"),
+        ("layout ld base=0x700000 at=112,0", "lanes 112 to 143 from base 0x700000: there are 128"),
+        ("layout cp base=512 at=0,0", "illegal TensorAddress 0x00000200: column must be an integer from 0 to 511"),
+        ("layout a base=-1 at=0,0", "base must be an address of 32 bits, not -1"),
         (
             "layout swizzle 96B at=1,1",
             "mode must be one of 128B, 64B, 32B, none, 128B_atom_32B, 128B_atom_64B, not '96B'",
@@ -184,4 +189,4 @@ def test_the_page_shows_what_happens(cli: Cli, monkeypatch: pytest.MonkeyPatch, 
     [python] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, object] = {}
     exec(python, names)
-    assert names["found"] == {"thread": 6, "register": 2, "bit": 0, "lane": 9, "column": 4}
+    assert names["found"] == {"thread": 6, "register": 2, "bit": 0, "lane": 9, "column": 4, "address": 0x90004}

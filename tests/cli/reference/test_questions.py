@@ -87,6 +87,7 @@ WORDS = [
     ("tcgen05.mma.cta_group::2.kind::f16", "thread, of one CTA of the pair"),
     ("0x12F0000000000000", "CUTLASS calls it TMA::CacheHintSm90::EVICT_FIRST"),
     ("policy primary=evict_last", "CachePolicy 0x14f0000000000000"),
+    ("tmem column=300 lane=96", "TensorAddress 0x0060012c"),
     ("0xFEFFFFFF", "it names the even CTA of a pair"),
     ("tx-count", "from -(2^20 - 1) to 2^20 - 1"),  # PTX ISA 9.7.13.15.2
     ("noinc", "With .noinc the count of mbarrier.init includes these arrivals"),  # PTX ISA 9.7.13.15.15
