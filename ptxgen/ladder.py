@@ -13,7 +13,7 @@ from ptxgen.files import read_file
 from ptxgen.options import PlanError, as_text, values_of
 
 LADDER = "ladder.toml"
-#: What an entry of a ladder may have, and of which type.
+#: Keys of a rung in ladder.toml, and their types.
 _RUNG_KEYS: dict[str, type] = {
     **dict.fromkeys(("name", "id", "from", "template", "summary", "article", "ours"), str),
     **dict.fromkeys(("set", "large"), dict),

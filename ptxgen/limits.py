@@ -18,8 +18,8 @@ _LARGEST = 228 * _KIB
 SHARED_RESERVED = 1 * _KIB
 #: Streaming multiprocessors of an H200, and of a B200.
 _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
-#: What an SM of these holds: CTAs, warps, and registers, of which a warp gets a multiple of `_REGISTER_UNIT` in one of
-#: `_PARTITIONS` parts (CUDA programming guide, compute capabilities); and columns of tensor memory.
+#: Limits of an SM: CTAs, warps, registers (CUDA programming guide, compute capabilities) and columns of tensor memory.
+#: A warp gets a multiple of `_REGISTER_UNIT` registers in one of `_PARTITIONS` parts.
 _CTAS_PER_SM, _WARPS_PER_SM, _REGISTERS_PER_SM = 32, 64, 65536
 _REGISTER_UNIT, _PARTITIONS = 256, 4
 _TMEM_COLUMNS = 512

@@ -16,7 +16,7 @@ SHOWN = 120
 _MANGLED = re.compile(r"(?<![\w$.])_(?:Z|R[A-Z])[\w$]{2,}(?:\.[\w$.]*\w)?")
 #: What nvcc adds to the name of a function: for its parameters, and a number where `-G` keeps several.
 _PARAMETER, _NUMBERED = re.compile(r"(.*)(_param_\d+)"), re.compile(r"(.*)(\$\d+)")
-#: Namespaces that only tell versions and files apart: those of CUB, Thrust, libcu++ and of internal linkage.
+#: Namespaces of versions and files (CUB, Thrust, libcu++, internal linkage), which names are shown without.
 _VERSIONS = re.compile(r"\b(?:(?:CUB|THRUST)_\d{6}\w*|__\d|_INTERNAL_[0-9a-f]{8}_\w+|_GLOBAL__N__[0-9a-f]{8}_\w+)::")
 #: The end of the name of a variable in a function.
 _LOCAL = re.compile(r"\)(?: const)?(::\w+)$")

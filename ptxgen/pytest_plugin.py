@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ptxgen.project import Project
 
 SCHEDULES = ("eager", "late", "random")
-#: What the launches of a session accepted, and what of it never came up.
+#: Accepted findings of the session's launches, and those that no launch had.
 _USED, _UNUSED = pytest.StashKey[set["Accept"]](), pytest.StashKey[dict["Accept", None]]()
 
 

@@ -129,7 +129,7 @@ class AttentionPlan:
 
     @cached_property
     def text(self) -> str:
-        """The kernel's PTX; its last line says of which kernel and options. Raises TemplateError."""
+        """The kernel's PTX; its last line names the kernel and its options. Raises TemplateError."""
         text = self.template.render(target=self.target, version=self.config.ptx, plan=self)
         return f"{text}// ptxgen: {' '.join([self.name, *self.settings])}\n" if self.name else text
 

@@ -310,7 +310,7 @@ class BitStruct:
 
     @classmethod
     def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the names of the facts (`ptxgen.descriptors.facts`) that a reader of these values should know."""
+        """Return the names of the facts (`ptxgen.descriptors.facts`) behind these values."""
         return ()
 
     @classmethod

@@ -18,7 +18,7 @@ Severity = Literal["error", "advice"]
 #: What makes an exit code 1: errors, advice too, or no finding at all (`never`).
 FailOn = Literal["error", "advice", "never"]
 Status = Literal["ok", "findings", "incomplete", "deadlock", "fault"]
-#: What an access does: the two of a race, who waits, who issues or announces asynchronous work.
+#: Role of an access in a finding: the two of a race, a wait, an arrival, the issue of asynchronous work.
 Role = Literal["reader", "writer", "accessor", "waiter", "arriver", "issuer", "initializer", "allocator"]
 
 #: Characters of an instruction that are shown under a finding.

@@ -19,7 +19,7 @@ from ptxgen.instr.model.targets import Target
 
 #: Blocks of instructions that one launch may run: programs have `--timeout` against those that do not end.
 _MOST_STEPS = 1_000_000_000
-#: CTAs that are emulated together, whatever the program is told: one call of NumPy serves all that are at one place.
+#: CTAs emulated together, whatever number of SMs is reported: one NumPy call serves all CTAs at the same pc.
 _RESIDENT = 32
 #: The CUresult after a fault, by the code of the finding that ended the launch.
 _FAULTS = {

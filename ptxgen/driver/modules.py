@@ -112,7 +112,7 @@ class Loaded:
 
 @dataclass
 class Function:
-    """A kernel of a loaded module, as the program knows it by number."""
+    """A kernel of a loaded module, with the number that the program's driver has for it."""
 
     number: int
     loaded: Loaded
@@ -127,7 +127,7 @@ class Function:
             raise RefusedError(Status.INVALID_PTX, str(error)) from None
 
     def answer(self, capability: int) -> bytes:
-        """What the program's driver is told of the kernel."""
+        """The kernel's record for the program's driver: parameters and attributes."""
         parameters = self.kernel.parameters
         head = protocol.FUNCTION.pack(self.number, len(parameters), self.parameter_bytes, *self._attributes(capability))
         places = [each.offset for each in parameters] + [each.size for each in parameters]

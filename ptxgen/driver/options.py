@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from ptxgen.device.accept import Accept
 
-#: Device memory that programs are told of, in bytes: pages that nothing writes take no memory here.
+#: Device memory that the driver reports, in bytes; untouched pages take no host memory.
 MEMORY = 8 << 30
-#: Multiprocessors that programs are told of: persistent kernels and benchmarks launch as many CTAs.
+#: Multiprocessors that the driver reports; persistent kernels and benchmarks launch as many CTAs.
 MULTIPROCESSORS = 8
 FailOn = Literal["error", "advice", "never"]
 

@@ -39,8 +39,7 @@ class Repeats:
         #: Memory before the last launch that was equal to the one before it, in the first `_used` bytes.
         self._copy: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._used = 0
-        #: How many equal launches have changed memory since another one: after a few only those of which this is a
-        #: power of two are compared.
+        #: Equal launches in a row that changed memory. Beyond a few, only launches at powers of two are compared.
         self._changing = 0
         #: True while a launch runs whose memory is in `_copy`.
         self._compares = False

@@ -199,7 +199,7 @@ def _has_room(folder: str) -> bool:
     return len(os.fsencode(folder)) <= 107 - len(f"/{_TEMPORARY}12345678/socket")
 
 
-#: Variables that hold flags, of which the last counts: the user's, then ours.
+#: Variables that hold flags, where the last one wins: ours go after the user's.
 _FLAGS = frozenset({"NVCC_APPEND_FLAGS", "XLA_FLAGS"})
 #: Variables whose other values take machine code, which is silently not run.
 _FORCED = frozenset({"CUPY_ACCELERATORS"})

@@ -102,7 +102,7 @@ class Server:
 
     @property
     def running(self) -> str:
-        """The kernel that is being emulated, as a person knows it; empty if there is none."""
+        """The demangled name of the kernel that is being emulated; empty if none is."""
         request, waiting = self._running, self._waiting.kernels
         if request is None and waiting:
             return waiting[-1]

@@ -21,7 +21,7 @@ from ptxgen.driver.memory import SharedMemory
 from ptxgen.driver.protocol import Status
 from ptxgen.emulator.observers.footprint import Footprint
 
-#: Seconds between two looks at memory, and those after which a person is told what is waited for.
+#: Seconds between two polls of memory, and seconds until the terminal shows what a launch waits for.
 _LOOK, _LONG = 0.002, 10.0
 
 
@@ -34,7 +34,7 @@ class Waiting:
         self._lock, self._device, self._memory, self._tell = lock, device, memory, tell
         #: The kernels of launches that wait now.
         self.kernels: list[str] = []
-        #: Connections over which a program has been told that a launch waits: the answer ends them.
+        #: Connections whose program has the answer that a launch waits; the launch's result closes them.
         self.told: set[socket.socket] = set()
 
     def for_change(self, connection: socket.socket, footprint: Footprint, kernel: str) -> Callable[[bool], bool]:

@@ -202,7 +202,7 @@ class Emulator:
         self.observers = tuple(observers)
         self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
         self.multiprocessors = multiprocessors or limits.multiprocessors(target)
-        #: The most multiprocessors that kernels are told of in %nsmid; None for as many as run CTAs.
+        #: Upper bound of %nsmid; None: one SM for each CTA that runs.
         self.told_multiprocessors: int | None = None
         self.memory = GlobalMemory(int(memory_bytes))
         #: Memory as it was before the last launch, whose place the next snapshot takes.
@@ -268,7 +268,7 @@ class Emulator:
         return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes, cooperative)])[0]
 
     def launch_overlapping(self, launches: Sequence[Launch]) -> list[LaunchReport]:
-        """Run kernels of one stream, each of which may begin before the one before has ended (`grids`).
+        """Run the kernels of one stream (`grids`); each may begin before the one before it has ended.
 
         CUDA has launches with the attribute programmaticStreamSerialization for it. Faults and findings are in the
         reports; those after it are then not run, and incomplete. Raises what `launch` raises.
@@ -454,7 +454,7 @@ class Emulator:
         watching_too: Sequence[Observer] = (),
         sample: Sequence[int] | None = None,
     ) -> Scheduler:
-        """A kernel on a machine of its own, of which nothing has run yet, or for a rerun on a copy of global memory.
+        """A kernel on a new machine, or for a rerun on a copy of global memory.
 
         `sample`: the numbers of the clusters that run; None for all, or what `_sample` says.
         Raises LaunchError.

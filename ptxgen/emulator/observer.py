@@ -337,7 +337,7 @@ class Observer:
         """Asynchronous work completes, at the current virtual time."""
 
     def work_signals(self, work: AsyncWork, signal: Signal, offset: int) -> None:
-        """The completion of work will arrive on mbarriers, of which one is at an offset of shared memory."""
+        """Work will arrive on mbarriers when it completes, among them the one at an offset of shared memory."""
 
     def work_reads_shared(
         self,

@@ -281,7 +281,7 @@ def pipelines(
     group, ctas, clustered = config.cta_group, scheduler.cluster_ctas, scheduler.cluster_ctas > 1
     what = "a K block of A and B"
     if isinstance(accumulator, RegisterAccumulator):
-        # Every consumer warp of every CTA that this one loads for: those of its row and of its column of the cluster.
+        # Every consumer warp of the CTAs that this one loads for: its row and its column of the cluster.
         # No scope: copies and wgmma follow an mbarrier of another CTA all the same, and ptxas makes .cluster a MEMBAR
         # of the GPU in every K block.
         loaded = a.bytes + b.bytes + (0 if block_scales is None else block_scales.bytes)
@@ -291,7 +291,7 @@ def pipelines(
         turns = [Pipeline("turn", 2, 4, 0, 0, "the turn of a warpgroup to multiply")]
         lags = [Pipeline("lag", 1, 4, 0, 0, "the start of the second warpgroup")]
         return [ab, *turns * (config.consumers == "pingpong"), *lags * (config.lag > 0)]
-    # A commit of every pair that this CTA loads for: those of its row and those of its column of the cluster.
+    # A commit of every pair that this CTA loads for: its row and its column of the cluster.
     commits = config.cluster_n + config.cluster_m // group - 1
     if not a.tma:
         return [Pipeline("acc", 1, 1, 0, 0, "a K block in the accumulator")]

@@ -189,7 +189,7 @@ class Gpu:
         return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes, cooperative)])[0]
 
     def launch_overlapping(self, launches: Sequence[Launch]) -> list[LaunchReport]:
-        """Run kernels of one stream, each of which may begin before the one before has ended, and wait for their end.
+        """Run the kernels of one stream and wait for them; each may begin before the one before it has ended.
 
         They are launched with the attribute programmaticStreamSerialization (CUDA programming guide, programmatic
         dependent launch). `seconds` of each report is the time of all; a fault is the fault of all. Raises what

@@ -35,7 +35,7 @@ class _Copy(
 
 
 class copy(_Copy):
-    """Copy `size` bytes, of which only the first `src_size` are read and the others become zero."""
+    """Copy `size` bytes: the first `src_size` are read, the others become zero."""
 
     syntax = "cp.async.cop.dst_space.global{.hint}{.prefetch} [dst], [src], size{, src_size}{, policy}"
     src_size: OperandLike = source("u32", default=None)

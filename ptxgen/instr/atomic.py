@@ -28,7 +28,7 @@ _NEEDS = {
     "sys b128": Availability("8.4", "sm_90+"),
     "f64": Availability("5.0", "sm_60+"),
 }
-#: Of .f32 in global memory, add takes subnormals for 0, if not told otherwise (measured, ptxas 13.5).
+#: add.f32 in global memory flushes subnormals to zero unless .noftz stands (measured, ptxas 13.5).
 _FLOAT = Availability("9.4", "sm_90+")
 _NOFTZ_NEEDS = {
     **_NEEDS,
@@ -149,7 +149,7 @@ class _AtomVector(Instruction, section="9.7.13.5", ptx="8.1", targets="sm_90+"):
 
 
 class atom_vector(_AtomVector):
-    """d = the values at a, each of which becomes its sum with that of b; atomic each for itself."""
+    """d = the values at a; each becomes its sum with the one of b, atomically by itself."""
 
     syntax = "atom{.sem}{.scope}{.space}.add{.noftz}{.hint}.vec.type d, [a], b{, policy}"
     _: KW_ONLY

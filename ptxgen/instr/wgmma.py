@@ -40,7 +40,7 @@ def _a_type(form: Any) -> str:
 
 
 def _a_count(_: Any) -> int:
-    # K is 256 bits of each row of A, or 512 of a sparse one, of which half is stored.
+    # K is 256 bits of each row of A; of a sparse A 512 bits, half of them stored.
     return registers(_ROWS * 256, 1)
 
 

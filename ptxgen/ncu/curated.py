@@ -83,7 +83,7 @@ def _busy(*names: str) -> Cost:
 
 
 def _per_multiprocessor(*names: str, rate: float = 1.0, without: tuple[str, ...] = ()) -> Cost:
-    """A count over all multiprocessors, of which each does `rate` a cycle; less the count `without`."""
+    """Cycles of a count over all multiprocessors at `rate` a cycle each; less the count `without`."""
 
     def cost(launch: Launch) -> float | None:
         count, processors = launch.value(*names), launch.device.multiprocessors

@@ -52,7 +52,7 @@ def rows(
     swizzle: Annotated[str, "of the tile: 128B, ... or Swizzle<B,M,S> of bytes"] = "none",
     start: Annotated[Number, "shared-memory address of the tile"] = 0,
 ) -> Picture:
-    """Which thread supplies the address of which row of ldmatrix or stmatrix, and in which banks the row lies."""
+    """The thread that supplies the address of each row of ldmatrix or stmatrix, and the banks of the row."""
     found = row_addresses(of, shape, num, order, pitch, swizzle, start)
     address = found["address"]
     matrices, count = address.shape

@@ -251,7 +251,7 @@ def _rect(x: float, y: float, width: float, height: float, kind: str, words: str
 
 
 def _thinned(accesses: Sequence[TensorView], steps: int) -> Sequence[TensorView]:
-    """Those that can be told apart: of the same kind and columns one in each of so many parts of the time."""
+    """The marks that a reader can see: one of each kind and columns in each part of the time axis."""
     parts = 2 * (_WIDTH - _LABEL)
     while True:
         kept = {

@@ -20,7 +20,7 @@ class EmbeddedError(ValueError):
 
 
 class SeveralModulesError(EmbeddedError):
-    """A file with several PTX modules, of which a target chooses none or more than one."""
+    """A file with several PTX modules where a target selects none, or more than one."""
 
 
 def embedded_ptx(data: bytes, target: str | None = None) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ptxgen.sass.listing import Function, Instruction
 
-#: Opcodes that end a block, and those of them after which nothing falls through without a predicate.
+#: Opcodes that end a block, and the ones that never fall through unless predicated.
 _BRANCHES = frozenset({"BRA", "BRX", "JMP", "JMX", "BRXU", "JMXU", "EXIT", "RET", "BSYNC", "BREAK", "KILL", "RTT"})
 _LEAVES = frozenset({"BRA", "BRX", "JMP", "JMX", "BRXU", "JMXU", "EXIT", "RET", "KILL", "RTT"})
 #: A definition from outside the function: arguments, and what nothing has written.

@@ -121,7 +121,7 @@ class DirectiveParser(OperandParser):
         return f".unified({first}, {second})"
 
     def _aligns(self, attributes: list[str] | None = None) -> int | None:
-        """Any number of `.align n`, of which the last holds, and of attributes."""
+        """Any number of attributes and of `.align n`; the last alignment holds."""
         align = None
         while True:
             if self.accept(".align"):

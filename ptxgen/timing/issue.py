@@ -38,7 +38,7 @@ _LOADS = frozenset({"LDG", "LD", "ATOMG", "ATOM"})
 _SHARED, _WIDTHS = frozenset({"LDS", "STS", "LD", "ST"}), {"64": 8, "128": 16}
 _OF_CTA = frozenset({"ALL", "SC", "CTA"})
 _BRANCHES = frozenset({"BRA", "BRX", "JMP", "JMX", "CALL", "RET", "BRXU", "JMXU"})
-#: Opcodes of which an instruction of the PTX makes one: they count the copies of a basic block.
+#: SASS opcodes that one PTX instruction becomes exactly once, so that they count the copies of a basic block.
 _ANCHORS = ("LDS", "STS", "LDSM", "STSM", "LDG", "STG", "SYNCS", "UTMA", "UBLK", "BAR", "MUFU", "SHFL", "LDTM", "STTM")
 _ANCHORS += ("UTC", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "FFMA", "ATOM", "RED", "FENCE", "F2FP")
 #: Cycles until a scoreboard says that operands have been read, and until an opcode without a latency has a result.

@@ -18,7 +18,7 @@ from ptxgen.timing.machines import Figure
 
 @dataclass(frozen=True, kw_only=True)
 class Multiprocessor:
-    """What the machine schedule knows of an SM.
+    """Constants of an SM for the machine schedule.
 
     - `launch`, `launch_cta`: cycles that Nsight Compute counts of a launch beside those of its CTAs, and more of them
       for each SM that has one. `next_cta`: from the end of a CTA to the first instruction of the next in its place.

@@ -73,7 +73,7 @@ class Given:
         return option in self.values
 
     def require(self, subject: str, *kinds: Kind) -> None:
-        """Raises InputError for an option that none of the kinds takes, of which `subject` (a file, a kernel) is."""
+        """Raise InputError for an option that no kind of `subject` (a file, a kernel) takes."""
         for option in self.values:
             takers = self.kinds.get(option)
             if takers and not set(takers) & set(kinds):

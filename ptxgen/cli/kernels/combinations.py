@@ -20,7 +20,7 @@ from ptxgen.toolchain import AssemblerError, assemble
 if TYPE_CHECKING:
     from ptxgen.device import Device, LaunchReport
 
-#: Launches of which the median is the time on a GPU, and those before them that do not count.
+#: Timed launches, whose median is the time on a GPU, and untimed launches before them.
 LAUNCHES, WARM_UP = 20, 3
 
 

@@ -91,7 +91,7 @@ def plan(
 
 
 def _best(problem: tuple[int, int, int], machine: str, fixed: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What ptxgen.gemm.best takes for the problem, and what it knows of its time; None where it takes nothing."""
+    """The kernel that ptxgen.gemm.best chooses, with its forecast time; None where it has none."""
     from ptxgen.gemm import PlanError, best
 
     try:

@@ -253,7 +253,7 @@ def show_guesses(value: str, number: int, as_json: bool) -> int:
 
 
 def show_sources(opcode: str, found: Mapping[str, Mapping[str, str]], as_json: bool) -> int:
-    """The declarations of which ptxas makes a SASS opcode, those that make little else first."""
+    """The declarations that ptxas compiles to a SASS opcode, those with little else first."""
     from rich.text import Text
 
     from ptxgen.cli.common.terminal import output

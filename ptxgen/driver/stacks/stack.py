@@ -18,7 +18,7 @@ class Stack:
     name: str
     #: Variables of the program (`run.program_environment` says which of the user's they replace).
     environment: Callable[[Path], dict[str, str]] = _nothing
-    #: Folders of the cache where the compiler keeps PTX of what it loads as cubins.
+    #: Cache folders where the compiler keeps the PTX of the cubins that it loads.
     ptx_folders: tuple[str, ...] = ()
     #: Hooks in the program's Python: package or module -> module of `ptxgen_exec`.
     hooks: tuple[tuple[str, str], ...] = ()

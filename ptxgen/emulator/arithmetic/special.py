@@ -115,7 +115,7 @@ def power(a: Singles) -> Singles:
 
 
 def sine(turns: Singles) -> Singles:
-    """MUFU.SIN: the sine of an angle in turns, of which 25 bits after the binary point count."""
+    """MUFU.SIN: the sine of an angle in turns, with 25 bits after the binary point."""
     return _circular(turns, cosine=False)
 
 

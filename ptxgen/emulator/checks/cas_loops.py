@@ -80,7 +80,7 @@ class _Text:
 
     @property
     def unknown(self) -> dict[int, int]:
-        """The lines of weak loads of which the text does not show it: `HIDDEN` or `CALLED`."""
+        """Lines of weak loads whose use the text does not show: line -> `HIDDEN` or `CALLED`."""
         return self._analysis[1] if self._hides else {}
 
     def changes_once(self, load: int) -> frozenset[int]:

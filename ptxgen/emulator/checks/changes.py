@@ -30,7 +30,7 @@ _WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 def _by_machine_code(
     library: Library, active: NDArray[np.bool_], places: Bytes, part: int, values: Sequence[NDArray[Any]]
 ) -> NDArray[np.bool_] | None:
-    """The same, for words of `part` bytes of which each lane has its own; None unless lanes ascend."""
+    """The same, for words of `part` bytes, one a lane; None unless their offsets ascend by lane."""
     offsets = places.offsets
     for value in values:
         if value.shape != offsets.shape or value.itemsize != part or not value.flags.c_contiguous:

@@ -41,8 +41,8 @@ _STAGE = re.compile(r"\[\d+(?:, \d+)*\]|\+?0x[0-9a-f]+|\b(?:phase|parity) -?\d+|
 _LINES = re.compile(r"\bline \d+")
 _BETWEEN = re.compile(r"\bbetween line (\d+) and line (\d+)")
 _BEFORE = re.compile(r"\bbefore line (\d+)")
-#: Races, of which two instructions may have several: of either with the other, between warps and between lanes. By the
-#: code of one, those of others that follow from it.
+#: Codes of races between the same two instructions (in either order, between warps or lanes): code -> codes that
+#: follow from it.
 _RACES = {
     "shared-race": ("shared-race",),
     "global-race": ("global-race",),

@@ -60,7 +60,7 @@ class Operation:
     traits: Traits | None
     #: None if nothing executes it.
     instruction: Instruction | None = None
-    #: The instructions of which this one run is made, one after the other; empty for a single one.
+    #: Instructions of this run, in order; empty for a single instruction.
     parts: tuple[Operation, ...] = ()
 
 
@@ -158,7 +158,7 @@ class NativeBlocks:
 
     def __init__(self, blocks: int) -> None:
         self.times = [0] * blocks
-        #: By rank, the block with its runs, of which nothing is watched; None before it has been made.
+        #: By rank, the block with its runs for launches without observers; None until built.
         self.unwatched: list[Block | None] = [None] * blocks
         #: The code of instructions by `id`, None of those that the NumPy code executes.
         self.codes: dict[int, bytes | None] = {}
@@ -166,7 +166,7 @@ class NativeBlocks:
         self.runs: dict[tuple[int, ...], Operation] = {}
         #: The code of each of them, by its `id`.
         self.held: dict[int, NDArray[np.uint8]] = {}
-        #: By rank, the code of blocks of which nothing is watched; None where it is not all of the block.
+        #: By rank, machine code of whole blocks for launches without observers; None where it covers only a part.
         self.whole: list[BlockCode | None] = [None] * blocks
 
 

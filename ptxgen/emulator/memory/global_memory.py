@@ -101,7 +101,7 @@ class GlobalMemory:
         self._allocations: list[Allocation] = []
         #: How often bytes have become part of an array, or of none.
         self._layout = 0
-        #: The `kind` of which this is a copy, and its `_layout` then.
+        #: The `kind` that was last copied here, and its `_layout` then.
         self._copied: tuple[NDArray[np.uint8], int] | None = None
 
     @property
@@ -111,7 +111,7 @@ class GlobalMemory:
 
     @property
     def extent(self) -> int:
-        """Bytes of which checks keep tables: all arrays, in whole pages."""
+        """Bytes that the tables of checks cover: all arrays, in whole pages."""
         return -(-self._end // _PAGE) * _PAGE
 
     def keep_apart(self) -> None:

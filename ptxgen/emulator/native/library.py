@@ -192,7 +192,7 @@ def _compile_aside(wait: bool) -> None:
 
 
 def _failed(place: Path) -> Path:
-    """What tells that the compiler has refused these sources."""
+    """The file that marks sources that the compiler has refused."""
     return place.with_suffix(".failed")
 
 

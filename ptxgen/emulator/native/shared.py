@@ -26,8 +26,9 @@ def _pointer(array: NDArray[Any] | None) -> int:
 def granules(
     library: Library, offsets: Longs, mask: NDArray[np.bool_] | None, fresh: NDArray[np.bool_] | None, size: int
 ) -> tuple[Longs, Longs, Masks, Masks]:
-    """The granules that lanes of warps touch, of which some are `fresh`, all (warps, 32): by granule the position of
-    its warp, its number, the bytes touched, and those of fresh lanes.
+    """The granules that lanes of warps touch; offsets and `fresh` are (warps, 32).
+
+    By granule: the position of its warp, its number, a mask of the bytes touched, and of the bytes of fresh lanes.
     """
     longs, shorts, most = np.empty((2, offsets.size), np.int64), np.empty((2, offsets.size), np.uint16), offsets.size
     given = pointer_to(offsets), _pointer(mask), _pointer(fresh), most // _LANES, size
@@ -111,7 +112,7 @@ class Touched:
 
 
 class WeakAccesses:
-    """Weak accesses of warps to the memories of their own CTAs, of which nothing is to be reported."""
+    """Weak accesses of warps to their own CTAs' memories that have nothing to report."""
 
     def __init__(self) -> None:
         self._given: tuple[tuple[int, ...], tuple[int, ...]] | None = None
@@ -134,8 +135,9 @@ class WeakAccesses:
         together: bool,
         equal: bool,
     ) -> bool:
-        """Keep loads of lanes, or stores of which some are `changing` memory; False, and nothing is kept, where one may
-        be unordered. `accesses`, `memory` and `lanes` are what `struct memories` has of each.
+        """Keep loads, or stores whose `changing` lanes change memory; keep nothing and return False if one may race.
+
+        `accesses`, `memory` and `lanes` are the members of `struct memories`.
         """
         given = memory, lanes
         if given != self._given:

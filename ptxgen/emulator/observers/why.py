@@ -312,7 +312,7 @@ class Why:
         if read is None:
             return []
         if ".16x32bx2" in operation.statement.opcode and thread.lane is not None and thread.lane < 16:
-            # Two parts, of which these lanes have the first.
+            # Two reads; these lanes have the first.
             read = next((each for each in loads if each.order == read.order - 1), read)
         lanes, columns = _cells(operation, register, read, thread)
         access = self._history.access(operation.statement, thread.warp, read.order)
@@ -497,7 +497,7 @@ def _values(operation: Operation) -> frozenset[int]:
 
 
 def _read_by(operation: Operation, register: int, quarters: frozenset[int]) -> list[_Value]:
-    """The registers of which an instruction makes these quarters of one."""
+    """The source registers of these quarters of a register that an instruction writes."""
     known = operation.use.quarters.get(register)
     if _PACKS.match(operation.statement.opcode) and len(operation.statement.operands) == 3:
         names = operation.names.in_scope()  # the first source is the upper half

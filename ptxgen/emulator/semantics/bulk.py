@@ -40,7 +40,7 @@ def _require_size(size: int, what: str) -> None:
 
 
 def _global_offset(machine: Machine, address: int, size: int, what: str, *, before: int = 0, after: int = 0) -> int:
-    """The heap offset of `size` bytes, of which the first `before` and the last `after` may lie outside.
+    """The heap offset of `size` bytes; the first `before` and the last `after` may lie outside.
 
     Raises MemoryFault.
     """
@@ -61,7 +61,7 @@ def _granules(machine: Machine, offset: int, size: int, what: str) -> NDArray[np
 
 
 def _whole_granules(start: int, stop: int) -> NDArray[np.int64]:
-    """The 16-byte units of the heap of which a copy touches all bytes."""
+    """The 16-byte granules of the heap that a copy touches whole."""
     return np.arange(-(-start // GRANULE), stop // GRANULE, dtype=np.int64)
 
 

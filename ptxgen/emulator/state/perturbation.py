@@ -85,7 +85,7 @@ class Perturbation:
             self.raced.replace(access, values, self.byte)
 
     def metadata(self, nibbles: NDArray[np.uint8], wrong: NDArray[np.bool_], legal: Sequence[int]) -> NDArray[np.uint8]:
-        """Metadata of a sparse matrix, some of which mean nothing, each replaced by a legal value."""
+        """Metadata of a sparse matrix with each illegal nibble replaced by a legal one."""
         return np.where(wrong, np.uint8(legal[(self.byte >> 1) % len(legal)]), nibbles)
 
     def _unit(self) -> NDArray[np.complex128]:

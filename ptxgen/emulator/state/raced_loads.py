@@ -57,7 +57,7 @@ class RacedLoads:
         self._lines = lines
         self.global_warps: Callable[[NDArray[np.int64]], NDArray[np.int64]] = lambda warps: warps
         self.members = 1
-        #: Lines of which a load was replaced.
+        #: Lines with a replaced load.
         self.replaced: set[int] = set()
 
     def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]], byte: int) -> None:

@@ -213,7 +213,7 @@ class Epilogue:
 
     @property
     def panel_columns(self) -> int:
-        """Columns of a panel: the widest row of a swizzle of which the chunk is a multiple; transposed, the chunk.
+        """Columns of a panel: the widest swizzle row that divides the chunk; transposed, the chunk.
 
         An odd chunk is a panel without swizzle: eight of its rows, an odd number of 16 bytes apart, lie in different
         banks as they are.
@@ -288,8 +288,7 @@ class Epilogue:
 
 
 def _part(n: int, overlap: int) -> int:
-    """What one tcgen05.ld 32x32b reads of an N tile: the most columns, a power of two, of which N and overlap are
-    multiples."""
+    """Columns that one tcgen05.ld 32x32b reads: the largest power of two that divides N and the overlap."""
     shared = gcd(overlap or _BATCH, n)
     return shared & -shared
 

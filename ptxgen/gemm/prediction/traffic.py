@@ -44,7 +44,7 @@ def l2_load_bytes(scheduler: TileScheduler, m: int, n: int, row_bytes: tuple[int
 
 
 def copies_in_l2(scheduler: TileScheduler, m: int, n: int, row_bytes: tuple[int, int]) -> int:
-    """Bytes of A and B that arrive in the two halves of the L2, each of which takes what its SMs read.
+    """Bytes of A and B that arrive in the two halves of the L2: each half holds what its SMs read.
 
     Two neighboring CTAs, or those of a cluster, are in one half; others may be in the other.
     """

@@ -39,7 +39,7 @@ _RING_NORM, _NORM = 6.0, 2.5
 
 @dataclass(frozen=True)
 class Card:
-    """What the model knows of a GPU: bytes per µs of memory, bytes of the L2 that hold operands from wave to wave."""
+    """Constants of a GPU: memory in bytes per µs, bytes of the L2 that keep operands from wave to wave."""
 
     name: str
     memory: float

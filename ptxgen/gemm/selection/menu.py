@@ -22,8 +22,8 @@ OPTIONS = frozenset(
      "scales", "dependent", "ptx")
 )  # fmt: skip
 _PRODUCTS = {"bf16": "bf16", "f16": "bf16", "e4m3": "fp8", "e5m2": "fp8"}
-#: Kernels of which the first trees are asked: those that the rough model has as fastest. Boosting's first trees correct
-#: most, so that those fastest by them alone are asked of the others.
+#: Kernels that the first trees score (the fastest by the rough model), those trees, and kernels that all trees score
+#: (the fastest by the first trees). Boosting's first trees correct most.
 _ASKED, _FIRST_TREES, _NEAR = 300, 150, 64
 FIELDS = tuple(each.name for each in fields(Form))
 

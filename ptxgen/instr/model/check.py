@@ -45,7 +45,7 @@ _LEGAL: dict[Context, set[Key]] = {}
 #: How many keys are remembered before all are dropped.
 _MOST_REMEMBERED = 100_000
 
-#: Opcodes of which ptxas advises against some forms.
+#: Opcodes with forms that ptxas advises against.
 _ADVISED = ("cp.async.bulk", "mma.sp.", "shfl.", "vote.", "ld.", "st.")
 
 

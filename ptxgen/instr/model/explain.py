@@ -28,7 +28,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that the model knows of one instruction. `problems` is empty where it is legal on some target."""
+    """The explanation of one instruction. `problems` is empty where it is legal on some target."""
 
     text: str
     key: str

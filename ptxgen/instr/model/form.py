@@ -428,7 +428,7 @@ class Instruction:
             return None
 
     def _type_problems(self, declared: Declarations) -> list[Problem]:
-        """Rules on the types of those operands of which every name is declared."""
+        """Rules on the types of operands whose names are all declared."""
         problems: list[Problem] = []
         for name, spec in self.form.operands.items() if declared else ():
             operand = getattr(self, name)

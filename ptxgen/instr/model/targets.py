@@ -39,7 +39,7 @@ def parse_target(text: str) -> Target:
     return Target(int(match[1]), match[2])
 
 
-#: The PTX versions that there are, up to the newest that ptxgen knows.
+#: PTX versions, up to the newest that is modeled.
 VERSIONS = tuple(
     (major, minor)
     for major, last in {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8, 9: 5}.items()
@@ -148,7 +148,7 @@ class Availability:
 
 ALL = "sm_10+"
 
-#: Architectures that PTX names (PTX ISA 11.1.2, `.target`), as far as tools still know them; ptxas has the last word.
+#: Architectures of `.target` (PTX ISA 11.1.2) that current tools accept; ptxas has the last word.
 TARGETS = (
     "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87",
     "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_101", "sm_101a", "sm_101f", "sm_103",

@@ -29,7 +29,7 @@ OPTIONS = {
 }
 _ADDRESS_SIZE = Availability("2.3", ALL)
 
-#: Directives of which a module without contents consists.
+#: Directives of a module's header.
 _HEADER = frozenset({"version", "target", "address_size"})
 
 _NO_DEBUG = Problem("missing-directive", ".target debug requires debug information: a .section such as .debug_info")

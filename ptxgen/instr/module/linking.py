@@ -15,7 +15,7 @@ from ptxgen.instr.module.context import Context
 _ALIAS = Availability("6.3", "sm_30+")
 _WEAK = Availability("3.1", ALL)
 _UNIFIED = Availability("8.0", "sm_90+")
-#: Functions that the driver has, which ptxas knows without `.extern` too, by name or beginning (measured, 13.5).
+#: Functions of the driver, by name or beginning; ptxas takes calls without `.extern` (measured, 13.5).
 _SYSTEM_CALLS = frozenset(
     {"vprintf", "vfprintf", "malloc", "free", "__assertfail", "cnpGetParameterBuffer", "cnpLaunchDevice"}
 )

@@ -132,7 +132,7 @@ def ends_flow(statement: syntax.Instruction) -> bool:
 
 
 def live(statements: Iterable[syntax.Statement]) -> Iterator[syntax.Instruction]:
-    """The instructions of a block and of those in it that control can reach, as far as jumps alone tell."""
+    """The instructions of a block and its inner blocks that control can reach, by jumps alone."""
     reached = True
     for statement in statements:
         if isinstance(statement, syntax.Label):

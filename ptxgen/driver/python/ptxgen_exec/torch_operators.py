@@ -88,7 +88,7 @@ class Operators(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         if not self.has_cuda and function._schema.name == "aten::new_empty_strided":
-            # Autograd asks for a gradient of other strides on the device that C++ knows of its tensor, the CPU.
+            # Autograd requests a gradient with other strides on the tensor's device in C++, which is the CPU.
             kwargs["device"] = None
         device = kwargs.get("device")
         if self.has_cuda and (function.is_view or function._schema.name in _OWN or function.name() in _OWN):

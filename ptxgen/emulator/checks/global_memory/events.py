@@ -201,7 +201,7 @@ class GlobalEvents:
         return decides_again(store) or bool(store is not None and self._cas_loops.excuse(load.line, store.line))
 
     def where(self, granules: NDArray[np.int64], event: int) -> int | None:
-        """The address of the first of these granules of which an event is kept."""
+        """The address of the first granule with a kept event, among these."""
         for table in self.of_threads:
             granule = table.where(granules, event)
             if granule is not None:

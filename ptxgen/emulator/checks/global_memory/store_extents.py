@@ -12,7 +12,7 @@ from ptxgen.emulator.checks.registry import descriptors
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
-#: Bytes of which a store writes whole ones.
+#: Granularity of tensor stores in bytes.
 _WHOLE = 16
 
 

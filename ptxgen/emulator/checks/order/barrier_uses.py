@@ -93,7 +93,7 @@ class BarrierUses(Observer):
             self._require_all(slot, name, *next(iter(now.sites.values())))
 
     def _require_all(self, slot: int, name: int, statement: Instruction, warp: int) -> None:
-        """Advise that threads have exited of which a barrier of all threads does not count."""
+        """Advise of a barrier of all threads that threads have exited without."""
         per_cta = self._happens_before.warps
         warps = slice(slot * per_cta, (slot + 1) * per_cta)
         live, present = self._live[warps], self._present[warps]

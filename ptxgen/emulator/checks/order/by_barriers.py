@@ -18,8 +18,8 @@ class ByBarriers(Observer):
     def __init__(self, happens_before: HappensBefore) -> None:
         self._happens_before = happens_before
         self._clocks = np.zeros_like(happens_before.clocks)
-        #: The epochs that the last barrier of a whole CTA ends, by warp, and the CTA slots of which `_clocks` lacks
-        #: them: few programs need them.
+        #: By warp, the epoch that the last barrier of the whole CTA ended; and the CTA slots whose `_clocks` lack it,
+        #: since few programs need it.
         self._ended = np.zeros(len(self._clocks), np.int64)
         self._lacks = np.zeros(len(self._clocks) // happens_before.warps, np.bool_)
 

@@ -67,8 +67,10 @@ class _VectorClocks(dict[int, VectorClock]):
 
 
 class HappensBefore(Observer):
-    """Happens-before of all resident CTAs: `slots` of `warps` each, in clusters of `size`, of which the grid has
-    `clusters` (None: no more than are resident).
+    """Happens-before of all resident CTAs.
+
+    - `slots`: CTA slots, each of `warps` warps, in clusters of `size` CTAs.
+    - `clusters`: clusters of the grid; None: no more than are resident.
     """
 
     def __init__(self, slots: int, warps: int, size: int, findings: Findings, *, clusters: int | None = None) -> None:
@@ -113,8 +115,7 @@ class HappensBefore(Observer):
         self.relaxed = RelaxedArrivals(self, slots * warps)
         #: Each warp's own clock when its lanes last synchronized.
         self._lanes_converged = np.zeros(slots * warps, np.int64)
-        #: By warp of which only some lanes have waited since then: the vector clock of the other lanes, and the
-        #: lanes that have waited.
+        #: Warps with only some lanes past a wait: warp -> (vector clock of the other lanes, lanes past the wait).
         self._partly: dict[int, tuple[VectorClock, NDArray[np.bool_]]] = {}
         #: By warp of `_partly`: the lanes (32) that have since exchanged values with a lane that acquired.
         self._handed: dict[int, NDArray[np.bool_]] = {}

@@ -115,7 +115,7 @@ class StaleLoads(StrongLoads):
         self._changes: dict[Word, Change] = {}
         #: What instructions under way are about to change, and where its bytes begin.
         self._held: dict[Word, tuple[int, Change]] = {}
-        #: Contributions to counters and masks, any of which may be the missing one.
+        #: Contributions to counters and masks; a stale poll may miss any one.
         self._contributions = Contributions(happens_before, loops)
         #: The size of the accesses to each 16 bytes, by the first of them.
         self._sizes: dict[Word, int] = {}

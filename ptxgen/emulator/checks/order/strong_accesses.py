@@ -481,7 +481,7 @@ class StrongAccesses(Observer):
         return CLUSTER if size > 1 and any(other // size == cta // size for other in others) else GPU
 
     def _touch(self, warps: NDArray[np.int64], made: Accesses) -> None:
-        """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
+        """Two strong accesses, one a write, race unless the scope of each includes the other's thread (8.7)."""
         if not self._narrow:
             others = CTA if self._happens_before.size == 1 else CLUSTER
             self._narrow = made.level < others or (made.level < GPU and any_set(slots_of(made.words) < 0))

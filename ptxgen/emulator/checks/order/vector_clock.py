@@ -170,7 +170,7 @@ class VectorClock:
         return next(iter(self.unacquired), None)
 
     def _with(self, other: VectorClock) -> VectorClock:
-        """What is certain of both, neither of which is changed."""
+        """The certain part of both clocks, as a new clock."""
         if self is other or (other.operations <= self.operations and other.sequenced is None and self.has(other)):
             return self
         made = self.certain()

@@ -42,7 +42,7 @@ class AtOnce:
         return pointer_to(order.clocks), order.warps, order.size, self._shared.written.shape[1]
 
     def keep(self, access: MemoryAccess, changing: NDArray[np.bool_] | None) -> bool:
-        """Compare and keep loads, or stores of which some lanes are `changing` memory.
+        """Compare and keep loads, or stores; `changing`: lanes whose store changes memory.
 
         False, and nothing is kept, where machine code does not compare all, or something may be to report.
         """

@@ -103,7 +103,7 @@ class SharedInstructions(Observer):
         self._shared.read(warp, granules, masks, statement)
 
     def weak(self, access: MemoryAccess, changing: Lanes | None) -> None:
-        """Weak loads, or stores of lanes of which some are `changing` memory; the others race with nothing."""
+        """Weak loads, or stores; only lanes that are `changing` memory can race."""
         warps, _, _, places, size, statement, _ = access
         slots, inside, active = places.slots, places.inside, access.active
         assert slots is not None

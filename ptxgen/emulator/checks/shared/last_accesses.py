@@ -99,9 +99,7 @@ class ThreadAccesses:
         table.latest[at] = max(latest, clock)
 
     def add_own(self, touched: Touched, clocks: NDArray[np.int64], line: int) -> None:
-        """As `add`, for warps in the memories of their own CTAs, none of which is `apart`, in their intervals of
-        `clocks`.
-        """
+        """As `add`, for warps that access their own CTAs' memories, none `apart`, in their intervals of `clocks`."""
         warps, slots = touched.warps, touched.slots
         self._used[slots] = True
         library = chosen()

@@ -289,7 +289,7 @@ class OperandLayouts(Observer):
     # What nothing reads.
 
     def _finish(self, slot: int, copy: _Copy) -> None:
-        """A copy is overwritten, or its CTA has ended: report what of it no one has read."""
+        """Report the unread bytes of a copy that is overwritten or whose CTA has exited."""
         if not copy.reads or copy.box.tensormap.swizzle == "none":
             return
         shared, granules = self._shared, copy.granules

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.observer import MachineView, ProgramView
 
 _BANDS = 8
-#: Bands that a warp reaches: those of its quarter of the lanes.
+#: Bands of 16 lanes in a warp's quarter of tensor memory.
 _HALVES = 2
 #: Why an access of the peer CTA matters to a dealloc, and the fix.
 _FOR_BOTH = (

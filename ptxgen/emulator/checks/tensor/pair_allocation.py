@@ -18,7 +18,7 @@ class PairAllocation(Observer):
 
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
-        #: CTA slots of which a warp has waited for the barrier of its cluster.
+        #: CTA slots with a warp past barrier.cluster.wait.
         self._synchronized: set[int] = set()
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:

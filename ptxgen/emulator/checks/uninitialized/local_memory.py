@@ -28,7 +28,7 @@ class LocalAccesses(Observer):
             self._memory.written.reshape(-1, size)[chosen // size] = True
 
     def memory_loads(self, access: MemoryAccess) -> None:
-        """Loads of which no byte was ever stored: copies of a struct read its padding too."""
+        """Report loads without a stored byte; a load with some is a struct copy that reads padding."""
         _, mask, space, places, size, statement, _ = access
         if space != "local":
             return

@@ -262,7 +262,7 @@ def vector(
 def accumulator(
     type: TypeRef, count: int | Callable[[Any], int], *, mode: Callable[[Any], Mode] = lambda form: "bits"
 ) -> Any:
-    """C of mma and wmma: registers in braces, or constants, which `mode` tells the meaning of."""
+    """C of mma and wmma: registers in braces, or constants, read as `mode` says."""
     return AccumulatorSpec(type=type, count=count, mode=mode)
 
 

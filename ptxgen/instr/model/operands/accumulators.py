@@ -83,7 +83,7 @@ class AccumulatorSpec(VectorSpec):
         return _widths(elements, floats)
 
     def _other_values(self, constants: Sequence[Operand], form: Subject) -> Iterator[Problem]:
-        """Constants of which ptxas takes the bits where a reader expects their value."""
+        """Advise of constants that ptxas takes as bits where a reader expects a value."""
         wanted = type_of(self.type, form)
         for item in constants:
             value = value_of(item)

@@ -104,7 +104,7 @@ def _kind(item: Operand, resolve: Resolver) -> str | None:
 
 @dataclass(kw_only=True, slots=True)
 class CoordinatesSpec(VectorSpec):
-    """`{x, y}`: at least `count` elements, 1, 2 or 4 in all, of which the ones too many are ignored.
+    """`{x, y}`: 1, 2 or 4 elements, at least `count`; the others are ignored.
 
     One coordinate may stand without braces. With `layered`, an integer stands first: the layer of an array.
     """
