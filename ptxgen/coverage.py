@@ -16,7 +16,7 @@ from ptxgen.instr.model.certified import certificates, digest
 from ptxgen.instr.model.form import REGISTRY, Instruction
 from ptxgen.silicon import OTHERS, Witness, witness
 
-#: What `python -m microtests --coverage` writes: for each declaration how many microtests it has.
+#: File that `python -m microtests --coverage` writes: the number of microtests by declaration.
 MICROTESTED = "microtested.json"
 
 

@@ -114,7 +114,7 @@ def source_file(path: str) -> Path | None:
 
 
 _DUMPED = re.compile(r"^[ \t]*Fatbin (ptx|elf) code:[ \t]*\r?$", re.MULTILINE)
-#: What cuobjdump prints around modules: members of an archive, files that it extracts; and the prompt of a shell.
+#: Text of cuobjdump around modules: members of an archive, extracted files; and a shell's prompt.
 _AROUND = re.compile(r"^(member \S.*:|Extracting (PTX|ELF) file\b.*|[$>%](?= |$).*)(?=[ \t]*\r?$)", re.MULTILINE)
 #: The head of a listing of SASS, and what cuobjdump says where it has nothing to print.
 _SASS = re.compile(r"^[ \t]*code for sm_\d+[af]?[ \t]*\r?$", re.MULTILINE)

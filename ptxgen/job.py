@@ -17,7 +17,7 @@ from ptxgen.device import Device, Extent, Kernel, LaunchReport, SharedRegion
 from ptxgen.device.placed import Placed
 from ptxgen.files import require_end, similar_file
 
-#: What outputs and their surroundings hold before the launch, byte by byte.
+#: Fill of outputs and their surroundings before the launch, byte by byte.
 _POISON = 0xCD
 #: Bytes before and after each output, which no kernel may touch.
 _GUARD = 4096
@@ -132,7 +132,7 @@ class JobResult:
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
     #: Where inputs and outputs lie on the device.
     arrays: Mapping[str, Placed] = field(default_factory=dict)
-    #: How the outputs were compared.
+    #: Method of comparing the outputs.
     compared: str = ""
     verdict: str = "correct"
 

@@ -14,7 +14,7 @@ _SHARED_PER_SM = {
 }
 #: That of the datacenter parts since Hopper, and of targets that the guide does not list.
 _LARGEST = 228 * _KIB
-#: What the system reserves of it for each CTA, in bytes.
+#: Shared memory that the system reserves for each CTA, in bytes.
 SHARED_RESERVED = 1 * _KIB
 #: Streaming multiprocessors of an H200, and of a B200.
 _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 SHOWN = 120
 #: A mangled name in a text (Itanium C++, Rust). The library reads the rest of what looks like one.
 _MANGLED = re.compile(r"(?<![\w$.])_(?:Z|R[A-Z])[\w$]{2,}(?:\.[\w$.]*\w)?")
-#: What nvcc adds to the name of a function: for its parameters, and a number where `-G` keeps several.
+#: Suffixes that nvcc adds to the name of a function: for its parameters, and a number where `-G` keeps several.
 _PARAMETER, _NUMBERED = re.compile(r"(.*)(_param_\d+)"), re.compile(r"(.*)(\$\d+)")
 #: Namespaces of versions and files (CUB, Thrust, libcu++, internal linkage), which names are shown without.
 _VERSIONS = re.compile(r"\b(?:(?:CUB|THRUST)_\d{6}\w*|__\d|_INTERNAL_[0-9a-f]{8}_\w+|_GLOBAL__N__[0-9a-f]{8}_\w+)::")

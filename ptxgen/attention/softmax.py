@@ -17,7 +17,7 @@ class Softmax:
     keys: int
     causal: bool
     lse: bool
-    #: Whether a thread loads a whole row from tensor memory; else it has a fragment of wgmma, two rows 8 apart.
+    #: True: a thread loads a whole row from tensor memory; False: it holds a wgmma fragment, two rows 8 apart.
     whole_rows: bool = False
 
     @property

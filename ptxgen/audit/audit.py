@@ -34,7 +34,7 @@ SCHEDULES: tuple[tuple[Schedule, int], ...] = (("late", 0), ("eager", 0), ("rand
 #: A changed kernel may take so many times the instructions of the kernel before it counts as spinning.
 _PATIENCE = 20
 _FEWEST_STEPS = 1000
-#: What an instruction may be there for besides the results, which are all that an audit judges, by its opcode.
+#: Purposes of an instruction besides the results, which are all that an audit judges: pattern of opcodes, purpose.
 _REMARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"bar\.warp\.sync"),

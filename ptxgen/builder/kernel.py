@@ -32,7 +32,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+", re.ASCII)
 _NOT_THE_AUTHORS = ("ptxgen.builder", "contextlib")
 #: Lines of text that are no instruction.
 _NO_INSTRUCTION = re.compile(r"\s*(?:[.{}]|//|[\w$]+:\s*$|$)")
-#: How a line of a parameter block and of a body begins.
+#: Indentation of lines in a parameter block and in a body.
 _INDENT = "    "
 
 

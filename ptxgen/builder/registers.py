@@ -207,7 +207,7 @@ class Registers:
         return "\n".join(lines)
 
 
-#: What other languages call PTX types.
+#: Names of PTX types in other languages.
 _ALIASES = {
     "int": "s32",
     "long": "s64",

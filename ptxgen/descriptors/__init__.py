@@ -14,7 +14,7 @@ from ptxgen.descriptors.tensor_address import TensorAddress
 from ptxgen.descriptors.tensormap import TensorMap
 from ptxgen.descriptors.tile import OperandTile
 
-#: What encodes to bits and explains them.
+#: Values that encode to bits and explain them.
 Descriptor = (
     SmemDescriptor
     | WgmmaDescriptor

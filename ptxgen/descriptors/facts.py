@@ -616,7 +616,7 @@ def fact(name: str) -> Fact:
     return _BY_NAME[name]
 
 
-#: What people call things, and how facts name them.
+#: Words that people use, and the words of facts for them.
 _MEANT = {
     "fp8": ("8-bit float", "e4m3", "e5m2", "f8f6f4"), "fp6": ("e2m3", "e3m2", "6 bits"), "fp4": ("e2m1", "mxf4"),
     "mxfp8": ("mxf8f6f4",), "mxfp4": ("mxf4",), "nvfp4": ("mxf4nvf4", "ue4m3"), "tma": ("tensor cop", "tensormap"),

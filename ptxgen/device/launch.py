@@ -29,7 +29,7 @@ class LaunchShape:
     block: tuple[int, int, int]
     cluster: tuple[int, int, int] | None = None
     shared_bytes: int = 0
-    #: Whether all CTAs are resident together, for barriers of the grid.
+    #: True: all CTAs are resident together, for barriers of the grid.
     cooperative: bool = False
 
     @classmethod

@@ -15,7 +15,7 @@ from ptxgen.device.compilers import Compiler
 from ptxgen.names import readable, shown_name
 
 Severity = Literal["error", "advice"]
-#: What makes an exit code 1: errors, advice too, or no finding at all (`never`).
+#: Least severity that makes the exit code 1: errors, advice too, or nothing (`never`).
 FailOn = Literal["error", "advice", "never"]
 Status = Literal["ok", "findings", "incomplete", "deadlock", "fault"]
 #: Role of an access in a finding: the two of a race, a wait, an arrival, the issue of asynchronous work.
@@ -284,9 +284,9 @@ class LaunchReport:
     unused_accepts: list[Accept] = field(default_factory=list)
     #: Entries of the accepted findings that have come up.
     used_accepts: list[Accept] = field(default_factory=list)
-    #: What an exploration has tried, and what is left; empty outside explorations.
+    #: Summary of an exploration: orders tried and left; empty outside explorations.
     explored: str = ""
-    #: What was not checked, or not reported, in words; empty if all was.
+    #: Reasons why a check is partial, in words; empty if everything was checked and reported.
     gaps: list[str] = field(default_factory=list)
     compiler: Compiler | None = None
     #: The paths of source files, by the names that findings have; empty without findings.

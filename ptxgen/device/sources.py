@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ptxgen.device.report import Finding
 
-#: How messages name a line of the PTX, and the line of the program that it comes from.
+#: Mentions of a PTX line in messages, with the source line that it comes from.
 _LINE = re.compile(r"\bline (\d+)(?: \(([^()]+:\d+[^()]*)\))?")
 #: Where compilers and libraries have their headers: what is inlined from there is called by the author's line.
 _HEADERS = re.compile(r"/(include|site-packages|dist-packages)/")

@@ -12,11 +12,11 @@ from pathlib import Path
 from ptxgen.driver.protocol import RefusedError, Status
 from ptxgen.sass import fatbin
 
-#: What a cubin of ours has before its PTX (native/standin.h).
+#: Header of our cubins, before the PTX (native/standin.h).
 _MARK = b"//ptxgen-ptx\n"
 _ELF = b"\x7fELF"
 _ARCHIVE = b"!<arch>\n"
-#: What several images begin with that are to be linked (native/link.c): this, all bytes, and each image after its size.
+#: Header of several images to be linked (native/link.c): this, the total size, and each image after its size.
 _BUNDLE = b"ptxgen-bundle\n\0\0"
 _SIZE = struct.Struct("<Q")
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ptxgen.names import shortened
 
 _MANGLED = re.compile(r"\b_Z[\w$.]+")
-#: What nvcc puts before the name of a static kernel in relocatable device code: its file, and hashes.
+#: Prefix of static kernels in nvcc's relocatable device code: the file, and hashes.
 _STATIC = re.compile(r"^__nv_static_\d+__\w*?_(?=_Z)")
 #: Tags that Numba adds to names.
 _TAG = re.compile(r"\[abi:\w+\]")

@@ -67,7 +67,7 @@ ALLOCATION = struct.Struct("<QII")
 NUMBER, ADDRESS = struct.Struct("<I"), struct.Struct("<Q")
 #: address, bytes, kind, padding.
 RANGE = struct.Struct("<QQII")
-#: How many attributes of a function (CU_FUNC_ATTRIBUTE_*) an answer has.
+#: Number of attributes (CU_FUNC_ATTRIBUTE_*) in a function's record.
 FUNCTION_ATTRIBUTES = 18
 #: number, parameters, bytes of the parameter block, attributes.
 FUNCTION = struct.Struct(f"<III{FUNCTION_ATTRIBUTES}i")
@@ -78,8 +78,8 @@ LAUNCH = struct.Struct("<13I")
 COOPERATIVE, PROGRAMMATIC, WANTS_ACCESSES, MAY_WAIT = 1, 2, 4, 8
 #: A programmatic dependent launch right after another launch of its stream.
 FOLLOWS = 16
-#: What an answer to a launch has before the parts of memory that it has accessed and the text that the kernel printed:
-#: nanoseconds on the device, number of the launch, parts.
+#: Head of the answer to a launch: nanoseconds on the device, number of the launch, parts of memory that it has
+#: accessed. The parts and the kernel's output follow.
 LAUNCHED = struct.Struct("<QII")
 #: type, rank; address, dimensions, strides; box, strides of elements; interleave, swizzle, promotion, fill; corners;
 #: channels, pixels, mode, padding.

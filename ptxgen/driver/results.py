@@ -56,7 +56,7 @@ class Launched:
     repeated: bool = False
     #: The paths of source files, by the names that findings have.
     source_files: dict[str, str] = field(default_factory=dict)
-    #: What was not checked, or not reported, in words.
+    #: Reasons why a check is partial, in words.
     gaps: list[str] = field(default_factory=list)
     #: Strong loads that have returned what was there before a strong store, and how often.
     stale: list[StaleSource] = field(default_factory=list)

@@ -31,7 +31,7 @@ FOUND, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, INTERRUPTED = 1, 126, 127, 124, 130
 _GRACE, _LATE = 0.3, 2.0
 #: Seconds that a launch has after these to end by the same limit, so that its findings are reported.
 _SETTLE = 10.0
-#: How the folders of runs begin, and the seconds after which one that no process has locked was left by a killed run.
+#: Prefix of run folders, and the age in seconds from which an unlocked one was left by a killed run.
 _TEMPORARY, _ABANDONED = "ptxgen-exec-", 60.0
 
 
@@ -145,8 +145,8 @@ def _temporary_folder(base: str | None) -> Iterator[str]:
         yield temporary
 
 
-#: What a shell does that reads a line once the run has ended, and nothing if this process is killed: it ends all
-#: processes with the socket in their environment, and removes the folder.
+#: Shell command that waits for a line of this process. If the process is killed, no line comes: the shell ends all
+#: processes with the socket in their environment and removes the folder.
 _GUARD = """
 read -r ended && exit
 found=

@@ -81,7 +81,7 @@ class Server:
             from ptxgen.emulator.observers.trace import Trace
 
             self._trace = Trace()
-        #: What the last launch that ran has accessed.
+        #: Memory that the last launch has accessed.
         self._accessed = b""
         self._began = self._told = 0.0
         self._answers: dict[Message, Callable[[bytes, int], bytes]] = {

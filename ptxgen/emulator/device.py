@@ -73,9 +73,9 @@ from ptxgen.instr.model.targets import VERSIONS, Target, TargetError, parse_targ
 from ptxgen.limits import SHARED_RESERVED, shared_per_sm
 from ptxgen.names import shown_name
 
-#: What makes findings of two launches the same: kernel, code, severity, line, instruction.
+#: Identity of a finding across launches: kernel, code, severity, line, instruction.
 _Reported = tuple[str, str, str, int | None, str]
-#: How many modules stay loaded, as in `Gpu`.
+#: Number of modules that stay loaded, as in `Gpu`.
 _LOADED_MODULES = 32
 #: Registers of a thread that let as many CTAs be resident as any kernel has: those that it takes are ptxas's to say.
 _FEW_REGISTERS = 16
@@ -186,7 +186,7 @@ class Emulator:
             schedule, seed, checks, advice, timeout, multiprocessors, max_steps, memory_bytes, jobs
         ):
             raise ValueError(f"Emulator: {problem}")
-        #: Whether kernels of all targets are welcome.
+        #: True: kernels of all targets run.
         self._any_target = target is None
         target = target or "sm_100a"
         problem = target_problem(parse_target(target), VERSIONS[-1])
@@ -198,7 +198,7 @@ class Emulator:
         self.seed, self.checks, self.advice, self.progress = seed, checks, advice, progress
         self.max_steps, self.timeout, self.heartbeat = max_steps, timeout, heartbeat
         self.jobs = int(jobs)
-        #: What observes launches besides the checks (`ptxgen.emulator.observer`), reruns left out.
+        #: Observers of launches besides the checks (`ptxgen.emulator.observer`); reruns have none.
         self.observers = tuple(observers)
         self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
         self.multiprocessors = multiprocessors or limits.multiprocessors(target)
@@ -207,13 +207,13 @@ class Emulator:
         self.memory = GlobalMemory(int(memory_bytes))
         #: Memory as it was before the last launch, whose place the next snapshot takes.
         self._snapshot: GlobalMemory | None = None
-        #: What barriers of grids count in, at %envreg1 and %envreg2.
+        #: Workspace of grid barriers, at %envreg1 and %envreg2.
         self._workspace: DeviceArray | None = None
         self._images: OrderedDict[str, Image] = OrderedDict()
-        #: What a launch asks for help when it spins (`Scheduler.outside`).
+        #: Callback of a launch that spins (`Scheduler.outside`).
         self.outside: Callable[[bool], bool] | None = None
-        #: Whether a launch that has executed griddepcontrol.launch_dependents is kept for the one after it, and whether
-        #: the next launch is a programmatic dependent of the last one.
+        #: `keeps_released`: keep a launch that executed griddepcontrol.launch_dependents for the one after it.
+        #: `follows`: the next launch is a programmatic dependent of the last one.
         self.keeps_released = self.follows = False
         self._released: Scheduler | None = None
         #: Launches so far, and what they have reported.

@@ -26,7 +26,7 @@ BLOCK = 128
 _BYTES = 4
 #: Scales in 16 bytes, which the lines of a tensormap are a multiple of.
 _ALIGNED = 4
-#: What TMA writes to starts on a multiple of so many bytes of shared memory.
+#: Alignment of TMA destinations in shared memory, in bytes.
 _TMA_BYTES = 128
 
 

@@ -36,8 +36,8 @@ _SPARED = 40
 #: Warps of a CTA of a GEMV.
 GEMV_WARPS = 8
 
-#: How a template is organized: one thread per element, warps with rows of B of their own, all threads that copy,
-#: one thread that loads and multiplies, or warps with roles.
+#: Organization of a template: one thread per element, warps with rows of B of their own, all threads copy, one thread
+#: loads and issues MMAs, or warps with roles.
 Design = Literal["naive", "gemv", "copies", "serial", "specialized"]
 
 

@@ -25,7 +25,7 @@ from ptxgen.layouts.scale_factors import BLOCK_ROWS
 
 Matrix = Literal["a", "b", "c", "source"]
 _LARGEST_SCALAR = float(np.finfo(np.float32).max)
-#: What TMA requires strides to be a multiple of, in bytes.
+#: Alignment that TMA requires of strides, in bytes.
 _STRIDE = 16
 
 

@@ -61,7 +61,7 @@ TYPES: dict[str, ElementType] = {
 #: Other common names of the types.
 ALIASES = {"fp16": "f16", "fp32": "f32", "int8": "s8", "uint8": "u8", "int32": "s32", "fp8": "e4m3", "fp4": "e2m1"}
 INPUTS = tuple(name for name, each in TYPES.items() if each.kind)
-#: Those of kernels without scales, and of block-scaled kernels.
+#: Input types of kernels without scales, and of block-scaled kernels.
 PLAIN_INPUTS = tuple(name for name in INPUTS if TYPES[name].bits >= 8)
 SCALED_INPUTS = tuple(name for name in INPUTS if TYPES[name].kind == "f8f6f4")
 OUTPUTS = ("bf16", "f16", "f32", "s32")

@@ -22,13 +22,13 @@ from ptxgen.instr.model.symbols import Severity, Symbol
 from ptxgen.language_server.completion import Item, names, opcodes
 from ptxgen.syntax import PtxSyntaxError, parse
 
-#: What messages about comments of the text call it.
+#: Name of the text in messages about its comments.
 _NAME = "PTX"
 _OF_COMMENT = re.compile(rf"{_NAME}:(\d+): (.*)", re.DOTALL)
 #: Syntax errors that one look passes over, each at the cost of another parse.
 _PASSED_OVER = 6
 _COMMENT = re.compile(r"//.*|/\*.*?\*/")
-#: What stands before an opcode: braces, a label, a guard.
+#: Text before an opcode: braces, a label, a guard.
 _BEFORE = r"(?:[{}]\s*)*(?:[\w$%]+\s*:(?!:)\s*)?(?:@!?[\w$%]+\s+)?"
 _OPCODE = re.compile(rf"\s*{_BEFORE}((?:[a-z_][\w.:]*)?)")
 _GUARD = re.compile(r"(?:^|[\s{}:])@!?([\w$%]*)$")

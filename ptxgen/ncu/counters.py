@@ -8,7 +8,7 @@ from ptxgen.ncu.schema import Metric, Sample
 
 SAMPLES = "smsp__pcsamp_sample_count"
 EXECUTED = "inst_executed"
-#: What smsp__pcsamp_... calls each reason, by what the source page calls it (stall_..., in some versions of ncu two).
+#: Names of stall reasons: that of the source page (stall_..., two in some versions of ncu) -> that of smsp__pcsamp_....
 STALLS = {
     "barrier": "barrier",
     "branch_resolve": "branch_resolving",

@@ -238,7 +238,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("cluster_size", "CTAs per cluster", "launch", ("launch__cluster_size",), exact=True),
 )
 BY_KEY: Mapping[str, Figure] = {each.key: each for each in FIGURES}
-#: What limits the CTAs of a multiprocessor.
+#: Limits of the CTAs per multiprocessor.
 LIMITS = {
     "registers": "launch__occupancy_limit_registers",
     "shared memory": "launch__occupancy_limit_shared_mem",

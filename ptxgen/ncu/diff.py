@@ -132,7 +132,7 @@ class Comparison:
     only_a: Sequence[Launch]
     only_b: Sequence[Launch]
     notes: Sequence[str]
-    #: What the profiled command lines do not share, as (A, B); None if they are the same, or unknown.
+    #: Differing parts of the profiled command lines, as (A, B); None if equal or unknown.
     commands: tuple[str, str] | None = None
 
     @property

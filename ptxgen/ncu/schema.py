@@ -141,7 +141,7 @@ class Launch:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     samples: tuple[Sample, ...] = ()
-    #: What could not be read or joined, and why.
+    #: Parts that could not be read or joined, with reasons.
     gaps: tuple[str, ...] = ()
 
     def quantity(self, *names: str) -> Quantity | None:

@@ -35,7 +35,7 @@ class Summary:
     figures: Mapping[str, Quantity]
     #: By share of warp cycles, the largest first.
     stalls: Sequence[Stall]
-    #: What allows the fewest CTAs on a multiprocessor, and how many.
+    #: The limits that allow the fewest CTAs on a multiprocessor, with that number.
     limits: Sequence[str]
     limit: int | None
     hottest: Sequence[HotLine]

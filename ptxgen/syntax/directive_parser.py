@@ -34,12 +34,12 @@ TYPES = frozenset(
 )
 SPACES = frozenset({".const", ".global", ".local", ".param", ".shared", ".sreg", ".tex"})
 VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
-#: What begins a declaration of nothing, `.b32;`, which needs no state space.
+#: Beginning of a declaration of nothing, `.b32;`, which needs no state space.
 NAMELESS = TYPES | VECTORS.keys() | {".align"}
 LINKAGES = frozenset({".visible", ".extern", ".weak", ".common"})
 POINTER_SPACES = frozenset({".const", ".global", ".local", ".shared"})
 SECTION_TYPES = frozenset({".b8", ".b16", ".b32", ".b64"})
-#: What may follow the declaration of a function without its `;`, as nvopencc wrote it and ptxas takes it.
+#: Tokens that may follow a function declaration without its `;`, as nvopencc wrote it and ptxas takes it.
 MODULE_STARTS = LINKAGES | (SPACES - {".param", ".sreg"}) | {
     ".entry", ".func", ".file", ".section", ".alias", ".pragma", ".attribute",
 }  # fmt: skip

@@ -137,7 +137,7 @@ class Lexer:
         return quoted(self.token)
 
 
-#: What the constant WARP_SZ stands for: threads.
+#: Value of the constant WARP_SZ, in threads.
 WARP_SIZE = 32
 _INTEGER_ONLY = re.compile(INTEGER, re.ASCII)
 

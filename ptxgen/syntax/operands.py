@@ -16,7 +16,7 @@ from ptxgen.syntax.lexer import integer_value, is_integer
 WARP_SIZE = 32
 _SIGNED_LIMIT = 1 << 63
 _MASK = (1 << 64) - 1
-#: What ptxas takes of the count of a shift (measured, 13.5); the manual is silent on 64 and more.
+#: Bits of a shift count that ptxas uses (measured, 13.5); the manual is silent on 64 and more.
 _COUNT = 63
 
 Number = int | float

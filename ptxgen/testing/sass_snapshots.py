@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxgen.sass import Listing
     from ptxgen.sass.summary import Summary
 
-#: What a figure may differ by where the test says nothing: counts, or percent of the snapshot.
+#: Default tolerances of figures: counts, or percent of the snapshot.
 TOLERANCES: Mapping[str, int | str] = {
     "registers": 0,
     "spills": 0,

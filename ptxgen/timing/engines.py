@@ -172,13 +172,13 @@ class Engines:
     l2: Shared = field(default_factory=Shared)
     memory: Shared = field(default_factory=Shared)
     shared: Shared = field(default_factory=Shared)
-    #: What serves boxes outside of their tensors, for all SMs of a cluster.
+    #: The unit that serves boxes outside of their tensors, for all SMs of a cluster.
     outside: Shared = field(default_factory=Shared)
     tensor_memory: dict[int, Server] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     #: Stretches of cycles in which wgmma accumulates in registers: begins, ends, and registers of a thread.
     accumulates: tuple[list[float], list[float], list[int]] = field(default_factory=lambda: ([], [], []))
-    #: Whether no copy has come since a barrier of the cluster.
+    #: True: no copy was issued since a barrier of the cluster.
     synchronized: bool = False
     #: Bytes that the SM has loaded and stored.
     loaded: int = 0

@@ -141,7 +141,7 @@ _MORE = "NVIDIA H200, driver 580.159.04, 2026-11-30, h200-more.json"
 _DOCUMENTED = documented("CUDA programming guide, throughput of arithmetic instructions")
 
 
-#: How a latency is known, by the first character of its source; without one it is measured.
+#: Evidence of a latency by the first character of its source; measured without one.
 _MARKS = {"?": unverified, "~": inferred}
 
 

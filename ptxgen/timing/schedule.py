@@ -32,7 +32,7 @@ from ptxgen.timing.issue import BlockCost, Cost, Costs
 from ptxgen.timing.l1 import SECTOR
 
 _NO_COST = Cost()
-#: How the names of copies from shared to global memory end.
+#: Suffix of the names of copies from shared to global memory.
 _COPIES_OUT = ("store", "reduction")
 _SCHEDULERS = 4
 _FLOATS = re.compile(r"\.(?:f|bf)\d+")

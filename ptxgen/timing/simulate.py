@@ -39,7 +39,7 @@ from ptxgen.timing.walk import Walk, lengths, period
 L2 = Literal["warm", "cold"]
 #: Clusters in a row that an SM simulates before those that follow count as equal.
 _ROUNDS = 3
-#: What a launch may execute, in blocks of instructions.
+#: Most blocks of instructions that a launch may execute.
 _MOST_STEPS = 3_000_000
 #: A row of shared memory as TMA writes it.
 _ROW_BYTES = 128

@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 
 #: Tensors that no mode or subclass of torch changes.
 _PLAIN = (Tensor, torch.nn.Parameter)
-#: What a call asks of torch, by names of this module: a search through torch's takes as long as the question.
+#: Functions of torch that a call uses, as names of this module: looking them up in torch takes as long as the call.
 _gradients, _autocasts = torch.is_grad_enabled, torch.is_autocast_enabled
 _dispatch_modes, _function_mode = torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled
 _transforms = torch._C._functorch.peek_interpreter_stack

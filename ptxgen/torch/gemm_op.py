@@ -15,7 +15,7 @@ from ptxgen.torch.direct import is_direct, is_plain
 from ptxgen.torch.emulation import emulator
 from ptxgen.torch.prepared import ALIGNMENT, OUTPUTS, TYPES, Given, Ready, gpu
 
-#: What C is where `out_dtype` does not say it.
+#: Type of C where `out_dtype` is not given.
 _DEFAULT = {torch.int8: torch.int32, torch.uint8: torch.int32}
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: Types that autocast converts, and that have gradients.

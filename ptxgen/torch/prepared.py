@@ -33,7 +33,7 @@ TYPES = {
     torch.uint8: "u8",
 }
 OUTPUTS = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.int32: "s32"}
-#: What TMA requires addresses and strides to be a multiple of, in bytes.
+#: Alignment that TMA requires of addresses and strides, in bytes.
 ALIGNMENT = 16
 #: A kernel of each target that takes every size and type.
 _KERNELS = {"sm_90a": "hopper/persistent", "sm_100a": "blackwell/clc"}

@@ -25,7 +25,7 @@ CopyMode = Literal["tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::1
 #: Bytes of a slice of an interleaved tensor, which is a row of a copy.
 SLICES = {"16B": 16, "32B": 32}
 FLIP = "_flip_8B"
-#: What a halo must be below.
+#: Exclusive upper bound of a halo.
 _HALO = {"im2col::w": 512, "im2col::w::128": 32}
 
 

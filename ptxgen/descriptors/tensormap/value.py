@@ -50,7 +50,7 @@ _PADDED_SWIZZLES: dict[str, tuple[str, ...]] = {
     "16u4_align16b": ("none", "128B", "128B_atom_32B"),
     "16u6_align16b": ("none", "128B", "128B_atom_32B", "128B_atom_64B"),
 }
-#: What NumPy and ml_dtypes call the elements of maps of floats.
+#: Floating-point element types of tensormaps, with their NumPy and ml_dtypes names.
 FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "tf32": "float32", "f64": "float64"}
 #: Values in a row of a padded type's box (96 or 64 bytes of global memory).
 PADDED_ROW = 128

@@ -17,7 +17,7 @@ _RECIPROCAL = f"MUFU.RCP ({_table('rcp')})"
 _SUBNORMAL = "without .ftz subnormal operands are multiplied by 2**24 first"
 _HALVES = "of the operand as .f32, cut off to the format"
 
-#: What the results equal, and by which structure.
+#: Relation of results to the function, and the hardware structure behind it.
 APPROXIMATE = {
     key: f"{equal}: {structure}; ptxgen explain facts mufu"
     for key, equal, structure in (

@@ -43,7 +43,7 @@ class Layout:
     fraction: int
     #: Bits by which c0 is shifted to the left.
     shift: int
-    #: What is added to V, in its last place: it rounds the result, all in all, to nearest.
+    #: Rounding constant, added to the last place of V.
     bias: int = 0
 
     @property

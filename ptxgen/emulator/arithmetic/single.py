@@ -18,7 +18,7 @@ Singles = NDArray[np.float32]
 #: NaN results of .f32 arithmetic are this pattern; abs, neg, min and max too (measured, H200, 2026-11-20).
 NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 _TINY = np.float32(2.0**-126)
-#: What rounds to nearest below 2**-126 with as many exponents as it takes.
+#: Exclusive upper bound of magnitudes that round to nearest below 2**-126 with an unbounded exponent.
 _TINY_NEAREST = 2.0**-126 * (1 - 2.0**-25)
 _LOW_BITS, _HALF_BIT = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)
 

@@ -29,7 +29,7 @@ class Generation:
     steps: Mapping[str, int]
     #: The rule of 8-bit floats, where the tensor core has them; None where ptxas makes products of .f16 of them.
     f8: Rule | None = None
-    #: Whether mma.m8n8k4 of .f16 runs on the tensor core; otherwise a routine computes it without one.
+    #: True: mma.m8n8k4 of .f16 runs on the tensor core; False: a routine computes it.
     quads: bool = False
 
     def rule_of(self, type: str) -> Rule:

@@ -62,7 +62,7 @@ SCALED_F4, F4_GROUP = Rule(35), 16
 
 #: NaN, as sums give it.
 NAN = {"f32": np.uint32(0x7FFFFFFF), "f16": np.uint16(0x7FFF)}
-#: What stands for the exponent of a zero, of 8 and of 16 bits; added to any other it is below `_NEVER`.
+#: Stand-ins for the exponent of zero, of 8 and of 16 bits; added to any other they stay below `_NEVER`.
 _NONE8, _NONE16 = -60, -2000
 _NEVER8, _NEVER16 = -40, -1000
 #: Sums are made in .f32 where exponents of addends are within these: then nothing over- or underflows.

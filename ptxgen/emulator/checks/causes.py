@@ -75,7 +75,7 @@ def refilled(offset: int) -> Hashable:
     return "refilled", offset
 
 
-#: What may still be reading where a copy writes.
+#: Accesses that may still be reading where a copy writes.
 READERS = ("threads", "the tensor core", "copies")
 
 

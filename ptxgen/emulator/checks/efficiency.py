@@ -23,7 +23,7 @@ from ptxgen.syntax import Statement
 
 #: Bytes of global memory that are moved at once.
 SECTOR_BYTES = 32
-#: What an instruction wastes must be this part of what all accesses of its kind take, and so many.
+#: Least share of its kind's transactions, and least number, that an instruction must waste to be reported.
 _SHARE, _LEAST = 0.05, 16
 
 

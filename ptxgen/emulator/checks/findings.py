@@ -32,12 +32,12 @@ DECIDED = (
 )
 #: A warp that a message names (`HappensBefore.member_name`); only what `add` reports is compared as text.
 _WARP = re.compile(r"\bwarp \d+(?: of the CTA of rank \d+)?")
-#: What differs in rules between the stages of a ring, and between its rounds: indices, addresses, phases, and how the
-#: last wait of a warp explains a race (`StaleWaits.why`).
+#: Parts of rules that differ between the stages and rounds of a ring: indices, addresses, phases, and how the last wait
+#: of a warp explains a race (`StaleWaits.why`).
 _STAGE = re.compile(r"\[\d+(?:, \d+)*\]|\+?0x[0-9a-f]+|\b(?:phase|parity) -?\d+|(?<=^The last wait of its warp on ).*")
 
 
-#: How fixes name lines.
+#: Mentions of lines in fixes.
 _LINES = re.compile(r"\bline \d+")
 _BETWEEN = re.compile(r"\bbetween line (\d+) and line (\d+)")
 _BEFORE = re.compile(r"\bbefore line (\d+)")

@@ -53,10 +53,10 @@ class RecheckedLoads:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        #: What registers hold, and computations other than sums, as the first such register.
+        #: First register with the same content or computation (sums aside), by register.
         self._sums: dict[int, Place] = {}
         self._alike: dict[Hashable, Place] = {}
-        #: What registers hold at one point of the program, in place of what a single instruction gives them.
+        #: Contents of registers at one point of the program, where they differ from a single instruction's result.
         self._known: Mapping[int, Place] = {}
 
     @property

@@ -101,7 +101,7 @@ class _Path:
     #: True once a branch depends on the value; then once a compare-and-swap has decided.
     decided: bool = False
     swapped: bool = False
-    #: What registers hold that have been written since the block of the load began.
+    #: Contents of registers written since the block of the load began.
     sums: tuple[tuple[int, Place], ...] = ()
 
     @property

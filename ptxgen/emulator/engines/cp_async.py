@@ -41,7 +41,7 @@ class WarpCopies:
 
     open: list[tuple[Copy, Lanes]] = field(default_factory=list)
     groups: list[CopyGroup] = field(default_factory=list)
-    #: What to do once some copies are done.
+    #: Callbacks, each with the copies that must complete first.
     watches: list[tuple[list[Copy], Callable[[], None]]] = field(default_factory=list)
 
     def add(self, copy: Copy) -> None:

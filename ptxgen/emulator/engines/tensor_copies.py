@@ -23,13 +23,13 @@ from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.reductions import Combine
 from ptxgen.layouts.tma import CHUNK, Rows, pixel_positions, pixel_rows, row_chunks, steps, tile_rows
 
-#: What elements outside a float tensor get with oob_fill "nan": 0x7ff7 in every 16 bits (measured, all float types).
+#: Fill of elements outside a float tensor with oob_fill "nan": 0x7ff7 in every 16 bits (measured, all float types).
 _NAN_FILL = bytes.fromhex("f77f")
 _SLICES = {"16B": 16, "32B": 32}
 _FLIP = "_flip_8B"
 #: Pixels of an im2col::w::128 copy, and of how many groups each has a halo.
 _WIDE, _WIDE_GROUPS = 128, 4
-#: What a tf32 map keeps of a number, and makes of a NaN (measured).
+#: Bits that a tf32 map drops of a number, and its NaN (measured).
 _TF32_DROPPED = 13
 _TF32_NAN = 0x7FFFE000
 

@@ -34,7 +34,7 @@ _GIVES_UP = 8
 class Timeline:
     """Queued work in the order of its virtual time."""
 
-    #: Whether this schedule says which warp issues next (`pick`).
+    #: True: this schedule decides which warp issues next (`pick`).
     paces = False
     #: False: MMAs and copies move no data, where no instruction reads what they produce.
     computes = True
@@ -42,7 +42,7 @@ class Timeline:
     def __init__(self, schedule: Schedule, seed: int) -> None:
         self.schedule: Schedule = schedule
         self.seed = seed
-        #: Whether threads that poll memory come last: every second seed lets others run as far as they can.
+        #: True: threads that poll memory run last; every second seed lets others run as far as they can.
         self.starves = schedule == "random" and bool(seed & 1)
         self.now = 0
         self._queue: list[tuple[float, int, Action]] = []

@@ -17,7 +17,7 @@ class Names:
 
     def __init__(self, outer: Names | None, scope: Scope) -> None:
         self.outer = outer
-        #: What `ptxgen.check` resolves names with.
+        #: Scope in which `ptxgen.check` resolves names.
         self.scope = scope
         self.registers: dict[str, Register] = {}
         self.ranges: dict[str, tuple[int, Callable[[], Register]]] = {}

@@ -88,14 +88,14 @@ class Binder:
     ) -> None:
         self.program = program
         self.names = names
-        #: Whether the instruction stands in the entry, whose frame begins at 0 in every thread.
+        #: True: the instruction is in the entry, whose frame begins at 0 in every thread.
         self.in_entry = in_entry
         #: The ranks of the blocks to which a branch may go, and of the one that follows in the text.
         self.targets, self.following = targets, following
         #: Registers that the bound operands read, and those that they write.
         self.reads: set[int] = set()
         self.writes: set[int] = set()
-        #: Those that they read as addresses, and those that the instruction reads or writes by itself.
+        #: Registers read as addresses; all registers read; registers that the instruction itself reads or writes.
         self.vital: set[int] = set()
         self.inputs: set[int] = set()
         self.touched: set[int] = set()
@@ -106,7 +106,7 @@ class Binder:
         self.lanes: NDArray[np.int64] | None = None
         #: Of registers that it writes, what each quarter of their bits depends on alone: quarters of registers.
         self.quarters: dict[int, Quarters] = {}
-        #: Whether the instruction is a strong access.
+        #: True: the instruction is a strong access.
         self.strong = False
 
     def register(self, operand: syntax.Operand) -> Register:

@@ -216,9 +216,9 @@ class Program:
         self.views: list[tuple[int, np.dtype[Any]]] = []
         #: Their numbers, by the index of the register and the character of the type.
         self._view_of: dict[tuple[int, str], int] = {}
-        #: Whether it reads a clock, and whether it has strong loads, or loads through the read-only path.
+        #: True where the program reads a clock; has strong loads; has loads through the read-only path.
         self.reads_time = self.has_strong_loads = self.has_read_only_loads = False
-        #: Whether it requests the part of shared memory that the system reserves for cooperative groups.
+        #: True: the program uses the shared memory that the system reserves for cooperative groups.
         self.uses_reserved_shared = False
         #: Registers of accumulators and of A of wgmma, by index: their numbers in `Warpgroups`.
         self.accumulators: dict[int, int] = {}
@@ -241,9 +241,9 @@ class Program:
         self.operations = [operation for block in self.blocks for operation in block.operations]
         self.accumulator_copies = self._accumulator_copies()
         self._may_poll: dict[tuple[int, int], bool] = {}
-        #: What checks have found in the text, by their own keys; launches share it.
+        #: Results of checks on the text, by their own keys; launches share them.
         self.found: dict[object, object] = {}
-        #: What `native.runs` makes of the blocks, by rank.
+        #: Machine code that `native.runs` makes of the blocks, by rank.
         self.native = NativeBlocks(len(self.blocks))
 
     @classmethod

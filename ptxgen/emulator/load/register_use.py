@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from ptxgen.emulator.state.group import Group
 
-#: What each quarter of a register depends on: registers, and the number of a quarter there.
+#: Dependences of each quarter of a register: (register, quarter) pairs.
 Quarters = Sequence[Sequence[tuple[int, int]]]
 
 

@@ -16,9 +16,9 @@ from ptxgen.files import source_file
 #: Places of an inlined location that are shown: so many of the innermost calls, and of the outermost ones, which are in
 #: the user's own code where the inner ones are in a library.
 _INNERMOST, _OUTERMOST = 2, 2
-#: How messages name a line of the PTX.
+#: Mentions of a PTX line in messages.
 _LINE = re.compile(r"\bline (\d+)\b")
-#: What follows the name of a variable: the offset in it, or the number of a stage.
+#: Suffix of a variable's name in messages: its offset, or the number of a stage.
 _OFFSET = re.compile(r"[+\[ ]")
 _Location = tuple[int, int, int]
 #: Comments of LLVM around the text of an asm statement.

@@ -112,7 +112,7 @@ class Variables:
         for item in (*_used(module, functions), *own):
             if isinstance(item, syntax.Variable) and item.space.startswith("shared"):
                 dynamic.extend((item, name) for name in self._share(item))
-        #: Whether these functions name dynamic shared memory: nvcc declares that of all kernels of a module at its top.
+        #: True: these functions name dynamic shared memory, which nvcc declares at the top of a module for all kernels.
         self.has_dynamic = bool(dynamic) and not _words(functions).isdisjoint(name for _, name in dynamic)
         #: The end of static shared memory, where the dynamic begins.
         self.shared_end = up(self._shared_end, self._dynamic_alignment)

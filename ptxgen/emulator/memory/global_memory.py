@@ -29,12 +29,12 @@ PARAM_WINDOW = 0x7D00_0000_0000
 LOCAL_WINDOW = 0x7C00_0000_0000
 #: Generic addresses of constant variables.
 CONST_WINDOW = 0x7B00_0000_0000
-#: What pointers to functions hold.
+#: Addresses of functions, which function pointers hold.
 CODE_WINDOW = 0x7A00_0000_0000
 #: Size of a window, in bytes.
 WINDOW_BYTES = 1 << 32
 
-#: What memory and registers hold before anything is written.
+#: Fill of memory and registers before anything is written.
 POISON_BYTE = 0xCD
 
 _ALIGNMENT = 256
@@ -99,7 +99,7 @@ class GlobalMemory:
         self.kind: NDArray[np.uint8] = np.zeros(_STEP, np.uint8)
         self._end = _GAP
         self._allocations: list[Allocation] = []
-        #: How often bytes have become part of an array, or of none.
+        #: Number of changes of arrays, made and freed.
         self._layout = 0
         #: The `kind` that was last copied here, and its `_layout` then.
         self._copied: tuple[NDArray[np.uint8], int] | None = None

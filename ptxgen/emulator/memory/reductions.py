@@ -23,7 +23,7 @@ _INTEGERS = ("u32", "s32", "u64", "s64")
 _HALVES = ("f16", "bf16")
 #: The manual's .b32 and .b64; .s64 ends the kernel (an H200 would not do its xor).
 _BITS = ("u32", "s32", "u64")
-#: Those of f64 and tf32 are not in the manual's table; hardware takes them (measured).
+#: Sums of f64 and tf32 are not in the manual's table; hardware takes them (measured).
 _TENSOR_SUMS = ("u32", "s32", "u64", "f32", "f32_ftz", "tf32", "f64", *_HALVES)
 #: Which element types of a tensormap each operation takes (9.7.9.25.5.3).
 #: Others end the kernel with an illegal-instruction error (measured for eight of them).

@@ -27,7 +27,7 @@ from ptxgen.layouts.tmem import COLUMNS, LANES
 from ptxgen.syntax import Statement
 
 _UNIT = 32
-#: What cells hold before anything is written: a NaN that is easy to recognize.
+#: Fill of cells before anything is written: a NaN that is easy to recognize.
 POISON = 0x7FC0DEAD
 
 
@@ -53,14 +53,14 @@ class TensorMemory:
         self.sizes: list[dict[int, int]] = [{} for _ in range(slots)]
         #: Which instruction made an allocation: (slot, first column) -> statement.
         self.statements: dict[tuple[int, int], Statement] = {}
-        #: What each CTA has freed, in order: its columns, and the instruction and warp that freed them.
+        #: Freed allocations of each CTA, in order: columns, and the instruction and warp that freed them.
         self.freed: list[list[_Freed]] = [[] for _ in range(slots)]
         self.relinquished = np.zeros(slots, np.bool_)
         #: The request of a warp of one CTA of a pair: slot -> (warp, columns, statement).
         self._requests: dict[int, tuple[int, int, Statement]] = {}
         #: The allocation that the later request of the peer's warp got for it: slot -> (warp, first column).
         self._granted: dict[int, tuple[int, int]] = {}
-        #: Whether any CTA has requested an allocation.
+        #: True once any CTA has requested an allocation.
         self._used = False
         #: Columns of the last allocation of each CTA, 0 before the first.
         self.last_size = np.zeros(slots, np.int64)

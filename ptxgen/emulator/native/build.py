@@ -18,7 +18,7 @@ _FLAGS = (
     "-O2", "-ftree-vectorize", "-g0", "-fPIC", "-shared", "-std=gnu11", "-fvisibility=hidden", "-fwrapv",
     "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wall", "-Wextra",
 )  # fmt: skip
-#: What x86-64 processors since about 2013 have, a fused multiply-add among it; others run the NumPy code.
+#: Compiler flag for x86-64 processors since about 2013, which have a fused multiply-add; others run the NumPy code.
 _PROCESSOR = {"x86_64": ("-march=x86-64-v3",)}
 
 

@@ -13,7 +13,7 @@ from functools import cache
 #: for a few pages; elsewhere all of them would have to be cleared. The lanes of all resident warps take 2.4 MB.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT, _OWN_PAGES = 256 << 20, 4 << 20
-#: What users set who want it otherwise.
+#: Environment variables by which users set the allocator themselves.
 _SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 

@@ -28,7 +28,7 @@ from ptxgen.toolchain.cache import cache_folder
 _STALE = 300
 
 
-#: What gives the address of a buffer.
+#: Functions that give the address of a buffer.
 _address, _byte = ctypes.addressof, ctypes.c_char.from_buffer
 
 

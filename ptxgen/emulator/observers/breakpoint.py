@@ -129,7 +129,7 @@ class State:
     registers: Mapping[str, NDArray[Any]]
     tensor: NDArray[np.uint32]
     mbarriers: Mapping[str, MbarrierState]
-    #: What came up there, of a breakpoint at a finding.
+    #: The finding that stopped a breakpoint at a finding.
     finding: Finding | None = None
     #: The declared types of registers that are not plain bits.
     types: Mapping[str, str] = field(default_factory=dict)

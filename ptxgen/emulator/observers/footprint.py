@@ -21,7 +21,7 @@ from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
-#: How bytes are accessed, as flags (native/order.c has the same): weakly, strongly, and so with the system's scope.
+#: Flags of accesses to a byte (as in native/order.c): weak, strong, and strong with .sys scope.
 READ, WRITE, STRONG_READ, STRONG_WRITE, SYSTEM_READ, SYSTEM_WRITE = 1, 2, 4, 8, 16, 32
 #: Beside SYSTEM_WRITE: the write may release, so that the program that reads it sees what came before.
 RELEASE = 64

@@ -91,7 +91,7 @@ class WorkRecord:
     order: int
     warps: list[int]
     reads: list[WorkAccess | TensorAccess] = field(default_factory=list)
-    #: What each operand in tensor memory is called.
+    #: Name of each operand in tensor memory.
     operands: list[str] = field(default_factory=list)
     writes: list[WorkAccess] = field(default_factory=list)
     signals: str = ""

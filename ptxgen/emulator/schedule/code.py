@@ -39,7 +39,7 @@ class Code:
         #: Instructions that nothing executes, as only data depend on them.
         self._unused = frozenset[Operation]() if machine.timeline.computes else Unused.of(program).operations
         self._library = None if single else library()
-        #: Whether a block is as it will stay.
+        #: True once a block no longer changes.
         self._settled = [self._library is None] * len(program.blocks)
         self._blocks: list[Block | None] = [None] * len(program.blocks)
         self._watchers = [*watchers, *([self._watch_accumulators] if program.accumulators else [])]

@@ -216,7 +216,7 @@ class _Need(NamedTuple):
     waits: bool = True
 
 
-#: What completes a wait: a kind, where (a CTA slot or a cluster), and a number or an offset.
+#: What completes a wait: kind, place (CTA slot or cluster), and number or offset.
 _Source = tuple[str, int, int]
 
 

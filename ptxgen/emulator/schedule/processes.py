@@ -34,7 +34,7 @@ from ptxgen.emulator.schedule.watchdog import Progress
 
 #: Instructions, those of the text once for each wave, from which on processes are worth what it takes to begin them.
 LEAST = 1_000
-#: What a process writes of its progress: CTAs that have ended, and steps.
+#: Counters of a process's progress: exited CTAs, and steps.
 _COUNTS = 2
 #: Seconds between two looks at the progress of the processes.
 _LOOK = 1.0
@@ -47,7 +47,7 @@ _TOGETHER = re.compile(
     r"|(atom|red)\b(?!.*\.shared)|cp\.reduce|(multimem|discard|griddepcontrol|clusterlaunchcontrol|tensormap|fabric)\b"
     r"|(tex|tld4|suld|sust|sured)\b|st\.async\b(?!.*\.shared)"
 )
-#: What says where or when a CTA runs; functions of the system, which print and allocate in the order of their calls.
+#: Reads of where or when a CTA runs, and system calls that print or allocate in the order of calls.
 _PLACE_OR_TIME = re.compile(r"%(clock|globaltimer|smid|nsmid|warpid|gridid|envreg|pm\d)|\.extern\s+\.func")
 _OUTCOME = "outcome of a division"
 _PR_SET_PDEATHSIG = 1

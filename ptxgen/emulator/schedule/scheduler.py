@@ -108,7 +108,7 @@ class Scheduler:
         self._look_at, self._give_ups, self.spinning, self._ask_at = 0, 0, False, _ASK_AFTER
         self._traced = machine.events.observes("instruction_issued")
         self.code = Code(program, machine, warps, watchers, single=self._traced)
-        #: Whether time decides nothing while warps run (`Timeline.advance`), nor chance which of them do.
+        #: True: neither time (`Timeline.advance`) nor chance decides which warp runs.
         in_order = machine.timeline.schedule in ("eager", "late") and warps.in_order and not warps.one_by_one
         self._may_skip = in_order and self.delays is None and not self._traced
         self._rounds, self._retries = Repetition(self._state), Repetition(self._state)

@@ -122,7 +122,7 @@ def apply(
 _Atom = atomic.atom | atomic.atom_add_noftz | atomic.atom_vector | atomic.atom_vector_half | atomic.atom_vector_packed
 #: Atomic operations without a result.
 _Red = atomic.red | atomic.red_add_noftz | atomic.red_vector | atomic.red_vector_half | atomic.red_vector_packed
-#: Those of one value with any operation, and those that only add.
+#: Operations on one value: any; and operations that only add.
 _Scalar = atomic.atom | atomic.red
 _Sum = atomic.atom_add_noftz | atomic.atom_vector | atomic.red_add_noftz | atomic.red_vector
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Executes the instruction for all warps of a group.
 Plain = Callable[[Group], None]
-#: What each warp waits for, as a key of `Warps.wake`, and the lanes (warps, 32) that pass; None: all do.
+#: Key of `Warps.wake` that each warp waits for, and the lanes (warps, 32) that pass; None: all pass.
 Passing = tuple[Callable[[int], object] | None, NDArray[np.bool_] | None]
 #: As Plain, for the lanes that pass; the others are held, and try again when they are woken.
 Blocking = Callable[[Group, "Scheduler"], Passing]

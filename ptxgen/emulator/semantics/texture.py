@@ -188,7 +188,7 @@ def gather(op: texture.tld4, binder: Binder, statement: syntax.Instruction) -> P
     return run
 
 
-#: What queries return; the manual does not say by which numbers formats and orders of channels are returned.
+#: Results of queries; the manual does not state the numbers of formats and channel orders.
 _ANSWERS: dict[str, Callable[[Texture], int]] = {
     "width": lambda each: each.width,
     "height": lambda each: each.height,

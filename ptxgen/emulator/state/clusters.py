@@ -32,7 +32,7 @@ class Clusters:
     """The clusters of a launch; without clusters each CTA is its own. `slots` is a multiple of `size`."""
 
     def __init__(self, grid: Dims, dims: Dims | None, slots: int, warps_per_cta: int) -> None:
-        #: Whether the launch specifies clusters.
+        #: True: the launch specifies clusters.
         self.explicit = dims is not None
         self.dims: Dims = dims or (1, 1, 1)
         self.size = prod(self.dims)

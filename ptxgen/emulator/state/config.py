@@ -44,5 +44,5 @@ class MachineConfig:
     has_read_only_loads: bool
     uses_reserved_shared: bool
     workspace: int
-    #: What %nsmid says; CTAs that run at a time share multiprocessors where there are fewer.
+    #: Value of %nsmid; resident CTAs share multiprocessors where there are fewer.
     multiprocessors: int

@@ -40,7 +40,7 @@ from ptxgen.emulator.state.stack import ThreadStack
 from ptxgen.emulator.state.tensor_transfers import TensorTransfers
 from ptxgen.emulator.state.warpgroups import Warpgroups
 
-#: What griddepcontrol.wait waits for.
+#: Wake key of griddepcontrol.wait.
 GRIDS_BEFORE = "the end of the grids before"
 
 
@@ -60,7 +60,7 @@ class Machine:
         shape, slots = config.shape, config.slots
         self.config, self.shape, self.memory, self.timeline = config, shape, memory, timeline
         self.findings = findings
-        #: What the module was written for.
+        #: Target of the module.
         self.target = config.target
         self.parameters = np.frombuffer(config.parameters + bytes(64), np.uint8)
         self.threads = prod(shape.block)
@@ -69,13 +69,13 @@ class Machine:
         self.warps = slots * self.warps_per_cta
         self.clusters = Clusters(shape.grid, shape.cluster, slots, self.warps_per_cta)
         self.cta_slot = self.clusters.cta_slot
-        #: What threads have printed.
+        #: Output of printf.
         self.printed: list[str] = []
         #: Counts whatever changes state that other threads can see; unchanged, no wait can end.
         self.effects = 0
         #: Counts stores to memory that other threads can see, also those that change nothing.
         self.stores = 0
-        #: Whether lanes run ahead of others of their warp because nothing else can run.
+        #: True: lanes run ahead of others of their warp because nothing else can run.
         self.idle = False
         #: The program's registers: (warps, 32) words each.
         self.registers: list[NDArray[Any]] = []
@@ -84,7 +84,7 @@ class Machine:
         self.registers.append(self.carry)
         #: Lanes that wait for others of their warp.
         self.convergence = Convergence()
-        #: Whether the program reads a clock, so that it may do the same again with another result.
+        #: True: the program reads a clock, so a repeated launch may differ.
         self.reads_time = config.reads_time
         self.banks = {"param": Bank(config.parameters, "the kernel's parameters"), "const": config.constants}
         self.stack = ThreadStack(self.warps, config.variables.frames[config.entry])
@@ -112,7 +112,7 @@ class Machine:
         self.events = Events()
         #: True if others than the checks observe the launch.
         self.is_observed = False
-        #: What strong loads return.
+        #: Values of strong loads.
         self.strong_loads = StrongLoads()
         initial = config.register_count
         #: Registers by warp, None where their number is undetermined.
@@ -127,7 +127,7 @@ class Machine:
         self.warpgroups = Warpgroups(
             self.warps, self.warps_per_cta, findings, config.accumulators, config.accumulator_copies
         )
-        #: What warps copy by cp.async and have not waited for.
+        #: cp.async copies not yet waited for, by warp.
         self.copies: dict[int, WarpCopies] = {}
         #: Registers whose next read is an event for observers.
         self.watched: set[int] = set()
@@ -137,7 +137,7 @@ class Machine:
         #: CTAs that have let dependent grids begin, and have not ended; whether there have been any.
         self.released: set[int] = set()
         self.releases = False
-        #: Whether grids before this one are still running.
+        #: Callback: True while grids before this one are running.
         self.waits_for_grids: Callable[[], bool] = lambda: False
         thread = (np.arange(self.warps) % self.warps_per_cta)[:, None] * 32 + np.arange(32)
         self.live = thread < self.threads
@@ -155,7 +155,7 @@ class Machine:
         self._pools = self._allocate(config.registers)
         #: Registers as other types of their width, by the number of the view.
         self.views = [self.registers[index].view(dtype) for index, dtype in config.views]
-        #: What lies where in the shared memory of a CTA.
+        #: Names of the variables and stages in a CTA's shared memory, by address.
         self.shared_names = SharedNames(config.variables, config.regions, self.shared.size)
         findings.names = self.names = Names(self.clusters, self.cta, self.shared_names, memory)
 

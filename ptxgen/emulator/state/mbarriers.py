@@ -51,9 +51,9 @@ class MBarrier:
     previous: Account | None = None
     #: Its name, if it has one: a variable or a region of the plan.
     called: str = ""
-    #: Whether its bytes have been found wrong.
+    #: True once a byte count was found wrong.
     miscounted: bool = False
-    #: Whether a phase may have completed while a waiter was a round behind.
+    #: True: a phase may have completed while a waiter was a phase behind.
     behind: bool = False
     #: By warp, the first wait that passed for the phase of the one before by the same instruction, after which the warp
     #: had released something.

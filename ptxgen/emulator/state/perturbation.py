@@ -40,7 +40,7 @@ class Perturbation:
     values: Mapping[int | str, int] = field(default_factory=dict)
     reads: AccessedGranules = field(default_factory=dict)
     writes: AccessedGranules = field(default_factory=dict)
-    #: What weak loads get from bytes that another thread may be storing is replaced too.
+    #: Replacements of values that weak loads get from bytes that another thread may be storing.
     raced: RacedLoads | None = None
     #: Lines of weak loads that return stale values like relaxed ones (`StaleLoads`), wherever these may.
     stale: frozenset[int] = frozenset()

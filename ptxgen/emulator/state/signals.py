@@ -31,7 +31,7 @@ class Account:
     arrivals: dict[int, tuple[Statement, int]] = field(default_factory=dict)
     #: The operations whose bytes arrived.
     operations: list[int] = field(default_factory=list)
-    #: Whether threads have lowered the count themselves, by mbarrier.complete_tx: then nothing is reported.
+    #: True: threads have lowered tx-count themselves by mbarrier.complete_tx; nothing is reported then.
     by_hand: bool = False
 
     def expect(self, statement: Statement, size: int) -> None:

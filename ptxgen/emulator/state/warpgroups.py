@@ -100,7 +100,7 @@ class Warpgroups:
         self.groups: dict[int, list[list[PendingMma]]] = {}
         #: Accumulators that have not been written to their registers.
         self.kept: list[Kept] = []
-        #: How often each warp has arrived at wgmma.fence, and whether it waits there.
+        #: By warp: number of wgmma.fence reached; True while the warp waits there.
         self.arrivals = np.zeros(warps, np.int64)
         self.waiting = np.zeros(warps, np.bool_)
         #: The MMA at which a warp waits for the others of its warpgroup, and whether they have issued one with it.
@@ -114,7 +114,7 @@ class Warpgroups:
         self._touched = np.zeros((len(numbers), warps), np.int32)
         #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
         self._columns = np.zeros((len(numbers), warps), np.int16)
-        #: Whether any register was touched since the fence; which accumulator (0: none) the last MMA since had.
+        #: By warp: a register was touched since the fence; the accumulator of the last MMA since then (0: none).
         self._dirty = np.zeros(warps, np.bool_)
         self._latest = np.zeros(warps, np.int64)
         self._accumulators: dict[tuple[tuple[int, ...], int], int] = {}

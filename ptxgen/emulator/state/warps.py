@@ -40,24 +40,24 @@ class Warps:
         #: The lowest pc of each warp: the lanes that are there run, if they are not held.
         self.current = np.full(warps, EXITED, np.int64)
         self.ready = np.zeros(warps, np.bool_)
-        #: Whether all lanes of a warp are there, and not held.
+        #: True: all lanes of the warp are active, none is held.
         self.uniform = np.zeros(warps, np.bool_)
         #: The steps of the launch, and in which each warp has run last.
         self.steps = 0
         self.last_run = np.zeros(warps, np.int64)
-        #: What held lanes wait for: key -> [(warp, lanes, operation)].
+        #: Waits of held lanes: key -> [(warp, lanes, operation)].
         self.waits: dict[object, list[tuple[int, NDArray[np.bool_], Operation]]] = {}
         #: Rows whose timed waits give up: mbarrier.try_wait then returns false.
         self.timed_out = np.zeros(warps, np.bool_)
         #: By block, whether it requires the whole warp.
         self.aligned = np.array([block.aligned for block in program.blocks], np.bool_)
         self._separable = np.array([block.separable for block in program.blocks], np.bool_)
-        #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
+        #: True: lanes of a warp may run separately at strong accesses, as on hardware.
         self._apart = machine.timeline.schedule == "random" and any_set(self._separable)
         #: Blocks before which warps may be left behind, if the schedule does so.
         self._resumes = np.array([block.resumes for block in program.blocks], np.bool_)
         self._leaves_behind = machine.timeline.schedule == "random" and any_set(self._resumes)
-        #: Those that are, and until which step; none else is meanwhile.
+        #: Warps that lag, and the step until which only they run.
         self._behind, self._behind_until = np.zeros(warps, np.bool_), -1
         #: Where `pick_fairly` has been last.
         self.fair_pc = -1
@@ -74,7 +74,7 @@ class Warps:
         self.any_ahead = False
         #: All lanes of some warps that have just moved together, and where to; None once anything else has changed.
         self._together: tuple[Group, int] | None = None
-        #: Whether no random choice decides which warps run next.
+        #: True: no random choice decides which warps run next.
         self.in_order = machine.timeline.schedule != "random" and not machine.timeline.starves
         #: Of a rerun whose warps run one after the other (`Perturbation`): in which order, and which runs now.
         self.one_by_one = machine.perturbation.one_by_one if machine.perturbation is not None else ""

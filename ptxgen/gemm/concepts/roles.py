@@ -12,9 +12,9 @@ _PRODUCER = {2: 40, 3: 32, 4: 24}
 _STEP = 8
 #: Registers of a multiprocessor.
 _ALL_REGISTERS = 65536
-#: What a consumer needs beside its accumulator for a wgmma (ptxas 13.5 says C7602 below that).
+#: Registers of a wgmma consumer beside its accumulator (ptxas 13.5 says C7602 below that).
 _OTHER_REGISTERS = 26
-#: What a thread has at most.
+#: Most registers of a thread.
 _MOST_REGISTERS = 255
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ptxgen.gemm.types import TYPES
 
-#: What C and its surroundings hold before the launch, byte by byte.
+#: Fill of C and its surroundings before the launch, byte by byte.
 POISON = 0xCD
 #: Rows and columns of C that are compared at once.
 BLOCK = 1024

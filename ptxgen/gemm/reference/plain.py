@@ -17,7 +17,7 @@ from ptxgen.gemm.reference.comparison import half_ulp
 from ptxgen.gemm.types import TYPES
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-#: What fills the gaps between lines: NaN in every floating-point type, so that a kernel that reads it shows.
+#: Fill of the gaps between lines: NaN in every floating-point type, so that a kernel that reads it shows.
 _GAP = 0xFF
 #: Elements of K that a wgmma on 8-bit types takes.
 _FP8_K = 32

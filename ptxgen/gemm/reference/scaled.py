@@ -24,7 +24,7 @@ from ptxgen.gemm.types import TYPES
 _T = TypeVar("_T", bound=np.generic)
 #: Bytes of scales unless they are to be over their whole range: around 1.
 _USUAL = {"ue8m0": (121, 134), "ue4m3": (0x28, 0x48)}
-#: What the bytes between lines hold: with a scale it would be a large number, so that a kernel that reads it shows.
+#: Fill of the bytes between lines: a large number with any scale, so that a kernel that reads it shows.
 _GAP = 0x77
 #: Lines of zeros over the whole range, and lines that may have NaN and infinities: few, so that most of C is finite.
 _ZEROS, _BROKEN = slice(3, None, 16), slice(5, None, 96)

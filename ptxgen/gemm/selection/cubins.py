@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ptxgen.gemm.plan import GemmPlan
 
 _PACKAGE = Path(__file__).parents[2]
-#: What the text of a kernel depends on beside its config.
+#: Files that the text of a kernel depends on beside its config.
 _SOURCES = (KERNELS_FOLDER, *(_PACKAGE / name for name in ("attention", "gemm", "builder", "descriptors", "instr")))
 
 

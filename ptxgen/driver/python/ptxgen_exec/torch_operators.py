@@ -22,7 +22,7 @@ _OWN = {
 }  # fmt: skip
 
 
-#: What PyTorch itself says of a tensor's device.
+#: PyTorch's own getter of a tensor's device.
 _plain_device = vars(torch._C.TensorBase)["device"].__get__
 
 

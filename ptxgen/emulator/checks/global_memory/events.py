@@ -39,11 +39,11 @@ Events = NDArray[np.int32]
 _MANY = 1 << 22
 
 
-#: What instructions do that only read.
+#: Kinds of events that only read.
 READS = ("load", "cp.async", "strong load", "use of a tensormap", "bulk copy", "tensor copy")
 
 
-#: What threads do that writes.
+#: Kinds of stores by threads.
 STORES = ("store", "strong store", "atomic operation")
 
 
@@ -92,7 +92,7 @@ class GlobalEvents:
         self.writer, self.reader, self.earlier = (ShadowMemory(bytes) for _ in range(3))
         #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
         self.strong, self.strong_reader = ShadowMemory(bytes), ShadowMemory(bytes)
-        #: What reductions have changed.
+        #: Granules that reductions have changed.
         self.reductions = Reductions(happens_before)
         #: Last events of asynchronous copies, by granule of 16 bytes.
         granules = -(-bytes // GRANULE)

@@ -9,10 +9,10 @@ from ptxgen.device.report import Access
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.messages.kernel_text import KernelText
 
-#: What two threads share: their warp, CTA or cluster, or only the grid.
+#: Innermost group of two threads: warp, CTA, cluster or grid.
 Distance = Literal["warp", "cta", "cluster", "grid"]
 
-#: What orders the threads of two accesses.
+#: Barrier that orders the threads of two accesses, by their distance.
 _BARRIERS: dict[Distance, str] = {
     "warp": "bar.warp.sync",
     "cta": "bar.sync",

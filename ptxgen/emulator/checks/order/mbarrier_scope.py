@@ -27,7 +27,7 @@ Scopes = NDArray[np.int64]
 Reach = Literal["cta", "cluster", "none"]
 #: Which of the two has too narrow a scope.
 Narrow = Literal["arrival", "wait"]
-#: What an arrival and a wait do for their scope, and where the fence of a relaxed one is.
+#: Semantics of arrivals and waits, and the side of a relaxed one where its fence must stand.
 _RELEASES = {"arrival": "release", "wait": "acquire"}
 _BESIDE = {"arrival": "before", "wait": "after"}
 _ROWS = {"cta": slice(0, 2), "cluster": slice(1, 2), "none": slice(0, 0)}

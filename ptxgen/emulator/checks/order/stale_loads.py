@@ -104,16 +104,16 @@ class StaleLoads(StrongLoads):
     ) -> None:
         super().__init__()
         self._happens_before, self._timeline, self._loops = happens_before, timeline, loops
-        #: What is published with a word now (`StrongAccesses`).
+        #: Clocks published with the present value of each word (`StrongAccesses`).
         self._published = published
         #: Every load returns a stale value that it may, whatever the schedule: for reruns.
         self.always = False
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
-        #: How often all lanes of a warp have exchanged values.
+        #: Number of exchanges of values between all lanes, by warp.
         self._exchanges: Counter[int] = Counter()
         self._changes: dict[Word, Change] = {}
-        #: What instructions under way are about to change, and where its bytes begin.
+        #: Changes by instructions under way: word -> (first byte, change).
         self._held: dict[Word, tuple[int, Change]] = {}
         #: Contributions to counters and masks; a stale poll may miss any one.
         self._contributions = Contributions(happens_before, loops)
@@ -123,13 +123,13 @@ class StaleLoads(StrongLoads):
         self._sequence: dict[tuple[int, int], VectorClock] = {}
         #: The lane interval in which a warp has executed its last fence .sc.
         self._fenced: dict[int, int] = {}
-        #: What was published with the stale values that the present load returns, by warp and word.
+        #: Clocks published with the stale values that the present load returns, by (warp, word).
         self.taken: dict[tuple[int, Word], Published] = {}
         #: Of the present access: whether what a warp did in an interval precedes it, by (loading warp, warp, interval).
         self._known: dict[tuple[int, int, int], bool] = {}
         #: The words of the last access of each poll.
         self._polls: dict[Statement, StrongWords] = {}
-        #: How often loads of a line have found what was there before the store of another.
+        #: Number of loads that returned the value before a store, by (line of the load, line of the store).
         self._returned: Counter[tuple[int, int]] = Counter()
 
     def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> bool:

@@ -50,7 +50,7 @@ _AT_ONCE, _NEVER = -1, GPU + 1
 _Publisher = tuple[int, int, bool]
 #: The width of a scope and its CTA or cluster, 0 for the GPU.
 _Domain = tuple[int, int]
-#: What is published, by publisher.
+#: Published clocks by publisher.
 _Parts = dict[_Publisher, tuple[_Domain, VectorClock]]
 #: Numbers for what several have published, put together.
 _TOGETHER = count(1)
@@ -429,7 +429,7 @@ class StrongAccesses(Observer):
         own, mine = self._happens_before.actor(warp), self._happens_before.observed[warp]
         cta, cluster = own // self._happens_before.warps, own // self._happens_before.members
         domains = {CTA: cta, CLUSTER: cluster, GPU: 0}
-        #: What the warp acquires by a later fence, or never, by the scope that this requires.
+        #: Clocks that the warp acquires by a later fence, or never, by the scope required.
         later: dict[int, list[VectorClock]] = {}
         observed = self._observed.setdefault(warp, {})
         publishers: set[_Publisher] = set()

@@ -64,8 +64,8 @@ class VectorClock:
     operations: set[int] = field(default_factory=set)
     remote: RemoteClocks | None = None
     tensor: NDArray[np.int64] | None = None
-    #: What fences cover, by the width of their scope: strong stores that come after publish it. Neither this
-    #: nor `unacquired` is changed in place: a new one replaces it.
+    #: Clocks covered by fences, by the level of their scope; later strong stores publish them. This and `unacquired`
+    #: are replaced, never changed in place.
     covered: dict[int, VectorClock] = field(default_factory=dict)
     unacquired: dict[VectorClock, None] = field(default_factory=dict)
     sequenced: VectorClock | None = None

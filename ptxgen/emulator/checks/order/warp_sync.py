@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 #: Intervals of a warp between such instructions that are kept; races with older ones are missed.
 _MOST = 8
 _OWN = np.uint32(1) << np.arange(32, dtype=np.uint32)
-#: How lanes come to lag behind their warp: others alone have acquired, these have a value of one that has (by a shuffle
-#: or a vote), or all have acquired one by one, and these saw less.
+#: Reasons why lanes lag behind their warp: only other lanes have acquired; these have a value from one that has
+#: (shuffle or vote); or all have acquired one by one, and these saw less.
 Lag = Literal["alone", "handed over", "one by one"]
 #: Of each the rule. NVIDIA's cooperative groups rely on the last two (groups larger than a warp): they are advice.
 LAGS: dict[Lag, str] = {

@@ -8,7 +8,7 @@ from ptxgen.emulator.checks.registry.check import Check
 
 _check = partial(Check, group="mbarriers")
 
-#: What goes wrong around a barrier whose phases complete at the wrong time.
+#: Findings that follow from a barrier whose phases complete at the wrong time.
 _AFTER_A_WRONG_PHASE = (
     "deadlock",
     "shared-race",

@@ -26,8 +26,8 @@ from ptxgen.syntax import Instruction
 
 #: Bytes in which blocks are counted.
 _WORD = 8
-#: What a warp accesses in a CTA's memory: its position in the group, the slot, granules, and the bytes of each that it
-#: touches and that it changes.
+#: A warp's access to one CTA's memory: position in the group, CTA slot, granules, bytes touched and bytes changed in
+#: each.
 _Piece = tuple[int, int, NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]
 
 

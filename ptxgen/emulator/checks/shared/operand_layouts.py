@@ -95,7 +95,7 @@ class OperandLayouts(Observer):
         self._layouts: dict[Hashable, _Layout] = {}
         #: By accumulator: how many accumulations have begun there, and the work that began the last.
         self._sums: dict[Hashable, tuple[int, int]] = {}
-        #: How often tcgen05.st has written tensor memory, where a sum may begin with what it writes.
+        #: Number of tcgen05.st so far; an accumulator may begin with their values.
         self._stored = 0
         #: Operands and layouts, and pairs of operands, that have been compared.
         self._rows_agree: set[tuple[MatrixOperand, _Layout]] = set()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxgen.emulator.engines.matrix_operands import MatrixOperand
 
-#: What MMAs may multiply of the elements of a tensormap, by its type; types that are not here hold anything.
+#: MMA element types that the elements of a tensormap may serve as, by its type; absent types may hold anything.
 _HELD = {
     "f16": ("f16",),
     "bf16": ("bf16",),

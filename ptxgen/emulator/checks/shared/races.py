@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 #: MMAs: of the rows that they read, the kernel may drop some from the accumulator.
 _MMAS = ("tcgen05.mma", "wgmma.mma_async")
-#: What a CTA issues for its peer too.
+#: Kinds of work that a CTA also issues for its peer.
 _CORE = ("tcgen05.mma", "tcgen05.cp")
-#: What writes shared memory whether or not it is read: prefetches into L2 drop their copies there.
+#: Kinds of work that write shared memory even if nobody reads it; prefetches into L2 drop their copies there.
 _COPIES = ("tensor copy", "bulk copy")
-#: What may fill shared memory again while threads still read what it has put there before.
+#: Kinds of work that may refill shared memory while threads still read its last contents.
 _REFILLS = (*_COPIES, "launch-control response")
 _NO_FLAG = FlagRace()
 _RELAXED = "barrier.cluster.arrive.relaxed"

@@ -17,7 +17,7 @@ from ptxgen.emulator.observer import Observer
 from ptxgen.layouts.tmem import BAND, COLUMNS, LANES
 from ptxgen.syntax import Statement
 
-#: What a cell holds: anything, the low half of tcgen05.st.unpack::16b, 32 bits of an accumulator, or elements of 16 or
+#: Contents of a cell: anything, the low half of tcgen05.st.unpack::16b, an accumulator of 32 bits, or elements of 16 or
 #: 8 bits that an MMA has read as A.
 _ANY, _HALF, _WORD, _PACKED = range(4)
 _WORDS = ("f32", "s32")

@@ -17,7 +17,7 @@ from ptxgen.emulator.observer import Lanes, Observer
 if TYPE_CHECKING:
     from ptxgen.emulator.state.signals import Signal
 
-#: What commits wait for.
+#: Kinds of work that tcgen05.commit tracks.
 _BY_CORE = ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift")
 
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 #: then, in most, a small positive number, a large one and a large negative one. Each is lost somewhere: NaN and what is
 #: small in a maximum, what is large in a minimum.
 _BYTES = (0xFF, 0x31, 0x7B, 0xFB)
-#: What replaces `POISON_BYTE`, large and negative, in the two reruns for suspect reads of launches without errors: what
-#: is large and positive, since a maximum drops the others; then zero in registers of even lanes and two in those of odd
-#: ones, since sums and products of what is large are infinite or NaN each time.
+#: Replacements of `POISON_BYTE`, which is large and negative, in the two reruns for suspect reads without errors: large
+#: and positive, since a maximum drops the others; then zero in registers of even lanes and two in odd ones, since sums
+#: and products of large values are infinite or NaN each time.
 _LARGE, _ZERO, _TWO = 0x7B, 0x00, 0x02
 #: Distinguishes values that are only copied from results computed from them: a small number is lost in a sum with the
 #: first, but not with the other.

@@ -9,11 +9,10 @@ from typing import Literal
 from ptxgen.device.report import Finding, Severity
 from ptxgen.emulator.checks.causes import Cause
 
-#: What is read: a register, by its number in `Machine.registers`, the memory "tensor" or "local", or the value that a
-#: shuffle takes from a lane that takes no part (`perturbation.shuffled_by`).
+#: Source of a suspect read: a register by its number in `Machine.registers`, the memory "tensor" or "local", or the
+#: value that a shuffle takes from an inactive lane (`perturbation.shuffled_by`).
 Source = int | str
-#: What a rerun with perturbed memory has shown: nothing changes; memory does, but only where what was read is copied;
-#: something else does.
+#: Outcome of a rerun with perturbed memory: nothing changes; only copies of the read value change; something else does.
 Verdict = Literal["dropped", "copied", "used"]
 
 _COPIED = "the uninitialized value is only copied to memory"

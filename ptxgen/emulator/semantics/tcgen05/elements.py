@@ -12,8 +12,8 @@ from ptxgen.emulator.arithmetic import matrix_multiply
 from ptxgen.emulator.arithmetic.formats import FORMATS, values
 
 Values = NDArray[np.float32]
-#: How elements of 4 and 6 bits lie: two to a byte; 16 of them and padding in 16 bytes (as TMA writes them); or each in
-#: a byte of its own (PTX ISA 9.7.16.10.4).
+#: Storage of elements of 4 and 6 bits: two to a byte; 16 of them padded to 16 bytes (as TMA writes them); or one to a
+#: byte (PTX ISA 9.7.16.10.4).
 Packing = Literal["packed", "padded", "bytes"]
 
 _NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
