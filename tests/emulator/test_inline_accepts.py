@@ -21,7 +21,11 @@ def body(before: str = "", behind: str = "", read: str = READ) -> str:
 
 
 def report(text: str) -> LaunchReport:
-    return Emulator().launch(Kernel.from_ptx(module(text)), 1, 1, [])
+    return report_of(module(text))
+
+
+def report_of(ptx: str) -> LaunchReport:
+    return Emulator().launch(Kernel.from_ptx(ptx), 1, 1, [])
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,20 @@ def test_other_comments_leave_it_and_are_reported(before: str, behind: str) -> N
     assert f"accepted, but not found any more: [{unused.code}] by the comment in line {line}" in found.summary()
 
 
+@pytest.mark.parametrize("place", [".version", ".target", ".visible", "{", ".shared", "}", "end"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_comment_for_no_instruction_is_reported(place: str, alone: bool) -> None:
+    lines = module(body()).rstrip().splitlines()
+    number = next((number for number, each in enumerate(lines) if each.strip().startswith(place)), len(lines))
+    comment = "// ptxgen: accept shared-race: misplaced"
+    if alone or number == len(lines):
+        lines.insert(number, comment)
+    else:
+        lines[number] += f" {comment}"
+    found = report_of("\n".join(lines) + "\n")
+    assert [each.place for each in found.unused_accepts] == [f"line {number + 1}"]
+
+
 def test_a_comment_of_another_entry_is_not_of_this_launch() -> None:
     text = module(body())
     other = "\n.visible .entry other()\n{\n    // ptxgen: accept shared-race: there\n    ret;\n}\n"
@@ -92,7 +110,9 @@ def test_a_comment_in_the_source(tmp_path: Path, name: str) -> None:
     source.write_text(f"x = 1\ny = 2\ny = x[2]  {mark} {ACCEPT} ä\n", encoding="utf-8")
     assert run().status == "ok"
     source.write_text(f"{mark} {ACCEPT}\nx = 1\ny = x[2]\n")
-    assert codes(run()) == ["uninitialized-shared"]  # the line has no PTX, so nothing is for this kernel
+    assert codes(run()) == ["uninitialized-shared"]  # the line has no PTX
+    left = [each.place for each in run().unused_accepts]
+    assert left == ([] if name.endswith(".py") else ["k.cu:1"])  # in Python it may be for a kernel of another module
     source.write_text(f"x = 1\n{mark} {ACCEPT.replace('uninitialized-shared', 'shared-race')}\ny = x[2]\n")
     (unused,) = run().unused_accepts
     assert unused.place == f"{name}:2"

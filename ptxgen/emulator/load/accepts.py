@@ -71,9 +71,9 @@ def require_comments(text: str, name: str) -> None:
 def comment_accepts(
     text: str, module: syntax.Module, statements: Callable[[], list[int]], name: str = ""
 ) -> Iterator[Accept]:
-    """An entry for each code of each comment that is for one of these statements (their lines in the PTX).
+    """An entry for each code of each comment that is for one of these statements (their lines in the PTX), or for none.
 
-    Raises AcceptError.
+    Comments for instructions of other kernels are left out. Raises AcceptError.
     """
     known = launch_codes() | CODES
     lines: list[int] | None = None
@@ -81,9 +81,12 @@ def comment_accepts(
         require_codes(found, name or "PTX", known)
         lines = statements()
         every = sorted({each.line for each in module.statements()})
+        others = set(_all_instructions(module)).difference(lines)
         for each in found:
-            targets = {each.target, _statement_at(every, each.target)}.intersection(lines)
-            yield from _of(each, f"{name}:{each.line}" if name else f"line {each.line}", tuple(sorted(targets)))
+            meant = {each.target, _statement_at(every, each.target)}
+            targets = meant.intersection(lines)
+            if targets or not meant & others:
+                yield from _of(each, f"{name}:{each.line}" if name else f"line {each.line}", tuple(sorted(targets)))
     by_name: dict[str, tuple[Comment, ...]] = {}
     for source, path in source_files(module).items():
         file = source_file(path)
@@ -92,15 +95,22 @@ def comment_accepts(
             by_name[source] = found
     if by_name:
         lines_of = _lines_by_place(module, lines if lines is not None else statements())
+        anywhere = _lines_by_place(module, _all_instructions(module))
         for source, found in by_name.items():
             for each in found:
-                yield from _of(each, f"{source}:{each.line}", tuple(lines_of.get((source, each.target), ())))
+                targets = tuple(lines_of.get((source, each.target), ()))
+                # All kernels of a .cu are in its module; a header or Python file has some that are in others.
+                if targets or (source.endswith(".cu") and (source, each.target) not in anywhere):
+                    yield from _of(each, f"{source}:{each.line}", targets)
 
 
 def _of(comment: Comment, place: str, lines: tuple[int, ...]) -> Iterator[Accept]:
-    """The entries of a comment, if its lines are among those of the statements."""
-    for code in comment.codes if lines else ():
-        yield Accept(code, "", comment.reason, place=place, lines=lines)
+    return (Accept(code, "", comment.reason, place=place, lines=lines) for code in comment.codes)
+
+
+def _all_instructions(module: syntax.Module) -> list[int]:
+    """The lines of all instructions of a module."""
+    return sorted({each.line for each in module.statements() if isinstance(each, syntax.Instruction)})
 
 
 def _instruction_lines(kernel: Kernel) -> list[int]:

@@ -58,6 +58,11 @@ def test_a_comment_that_accepts_nothing_known_is_named_by_its_line(cli: Cli, pro
     assert "::error file=c.ptx,line=3,title=unusable input::c.ptx:3: no check has the code 'shred-race'" in outcome.out
 
 
+def test_a_comment_for_no_code_is_reported(cli: Cli, project: Path) -> None:
+    (project / "a.ptx").write_text(f"{LEGAL}// ptxgen: accept unknown-modifier: nothing follows\n")
+    assert "accepted, but not found any more: [unknown-modifier] by the comment in a.ptx:9" in cli("check", "a.ptx").out
+
+
 def test_sarif_fits_the_schema_and_says_where_and_what_to_do(cli: Cli, project: Path) -> None:
     (project / "broken.ptx").write_text("garbage")
     outcome = cli("check", ".", "none.ptx", "--format", "sarif")
