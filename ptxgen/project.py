@@ -22,6 +22,8 @@ from typing import Literal, cast
 
 Schedule = Literal["eager", "late", "random"]
 SCHEDULES: tuple[Schedule, ...] = ("eager", "late", "random")
+#: Schedules that a run tries at most.
+MOST_SCHEDULES = 100_000
 FAIL_ON = ("error", "advice", "never")
 _FILE = "pyproject.toml"
 
@@ -60,13 +62,16 @@ def find_project(start: Path | None = None) -> Project | None:
     for folder in (here, *here.parents):
         path = folder / _FILE
         try:
-            text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        except (OSError, UnicodeDecodeError):
+            data = path.read_bytes() if path.is_file() else b""
+        except OSError:
             continue
-        if "ptxgen" not in text:  # most are of other tools, and need not be read
+        if b"ptxgen" not in data.replace(b"\0", b""):  # most are of other tools, and need not be read
             continue
         try:
-            table = tomllib.loads(text)
+            table = tomllib.loads(data.decode())
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise ProjectError(f"{path}:{line} is not text in UTF-8: byte {data[error.start]:#04x}") from None
         except tomllib.TOMLDecodeError as error:
             raise ProjectError(f"{path} is not TOML: {error}") from None
         tools = table.get("tool", {})
@@ -106,8 +111,10 @@ def _table(where: str, table: object, known: Collection[str]) -> Mapping[str, ob
 
 def _text(where: str, table: Mapping[str, object], key: str) -> str | None:
     value = table.get(key)
-    if value is not None and (not isinstance(value, str) or not value.strip()):
+    if value is not None and not isinstance(value, str):
         raise ProjectError(f"{where}: {key} must be a string, not {value!r}")
+    if value is not None and not value.strip():
+        raise ProjectError(f"{where}: {key} is empty")
     return value
 
 
@@ -124,8 +131,8 @@ def _count(where: str, table: Mapping[str, object]) -> int | None:
     value = table.get("schedules")
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ProjectError(f"{where}: schedules must be a number of 1 or more, not {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_SCHEDULES:
+        raise ProjectError(f"{where}: schedules must be a number from 1 to {MOST_SCHEDULES}, not {value!r}")
     return value
 
 

@@ -13,16 +13,13 @@ from ptxgen.cli.common.options import AcceptFile, DaskAddress, Jobs
 from ptxgen.cli.errors import InputError, choose
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.inspect import SHOWN, Inspection
-from ptxgen.project import FAIL_ON
+from ptxgen.project import FAIL_ON, MOST_SCHEDULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ptxgen.device import Accept
     from ptxgen.device.report import FailOn
-
-#: Schedules that `--schedules` tries at most.
-_MOST_SCHEDULES = 100_000
 
 
 @dataclass(frozen=True)
@@ -107,8 +104,8 @@ class ScheduleOptions(Group):
         count, explore = self.schedules, self.explore
         if count is not None and count < 1:
             raise InputError(f"--schedules must be 1 or more, not {count}")
-        if count is not None and count > _MOST_SCHEDULES:
-            raise InputError(f"--schedules must be at most {_MOST_SCHEDULES}, not {count}")
+        if count is not None and count > MOST_SCHEDULES:
+            raise InputError(f"--schedules must be at most {MOST_SCHEDULES}, not {count}")
         if count and device != "emulator":
             raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")
         if count and schedule != "eager":

@@ -107,10 +107,12 @@ def test_what_does_not_go_with_the_words_is_left_out(folder: Path, words: list[s
         ),
         ("[tool.ptxgen]\nschedule = 'lazy'", "schedule must be eager, late or random, not 'lazy'"),
         ("[tool.ptxgen]\nschedule = ['late']", "schedule must be eager, late or random, not ['late']"),
-        ("[tool.ptxgen]\nschedules = 0", "schedules must be a number of 1 or more, not 0"),
-        ("[tool.ptxgen]\nschedules = true", "schedules must be a number of 1 or more, not True"),
+        ("[tool.ptxgen]\nschedules = 0", "schedules must be a number from 1 to 100000, not 0"),
+        ("[tool.ptxgen]\nschedules = 100001", "schedules must be a number from 1 to 100000, not 100001"),
+        ("[tool.ptxgen]\nschedules = true", "schedules must be a number from 1 to 100000, not True"),
         ("[tool.ptxgen]\nschedules = 2\nschedule = 'late'", "leave out one of them"),
-        ("[tool.ptxgen]\naccept = ''", "accept must be a string, not ''"),
+        ("[tool.ptxgen]\naccept = ''", "accept is empty"),
+        ("[tool.ptxgen]\naccept = 1", "accept must be a string, not 1"),
         ("[tool.ptxgen]\nsass = 1", "[tool.ptxgen.sass] must be a table, not 1"),
         ("[tool.ptxgen.sass]\nfailon = 'x'", "[tool.ptxgen.sass] has the unknown key 'failon'; did you mean fail-on?"),
         ("[tool]\nptxgen = 3", "[tool.ptxgen] must be a table, not 3"),
@@ -125,6 +127,23 @@ def test_a_bad_table_is_one_sentence(cli: Cli, folder: Path, text: str, words: s
     assert cli("kernels").code == 0  # which has none of the options
     with pytest.raises(ProjectError):
         find_project()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("latin-1", "pyproject.toml:2 is not text in UTF-8: byte 0xe9"),
+        ("utf-16", "pyproject.toml:1 is not text in UTF-8: byte 0xff"),
+        ("utf-8-sig", "pyproject.toml is not TOML: "),
+    ],
+)
+def test_a_table_in_another_encoding_is_not_ignored(cli: Cli, folder: Path, encoding: str, words: str) -> None:
+    (folder / "pyproject.toml").write_bytes("[tool.ptxgen]\nfail-on = 'never'  # café\n".encode(encoding))
+    outcome = cli("check", "k.ptx")
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert words in outcome.err
+    (folder / "pyproject.toml").write_bytes("[tool.other]\n# café\n".encode(encoding))
+    assert cli("check", "k.ptx").code == 0
 
 
 def test_a_missing_accept_file_is_named(cli: Cli, folder: Path) -> None:
