@@ -20,6 +20,7 @@ from ptxgen.device.accept import AcceptError
 #: Every comment has it; texts without it are not searched.
 MARK = "ptxgen: accept"
 _COMMENT = re.compile(r"(//|#|/\*|\{#)[ \t]*ptxgen:[ \t]*accept\b(.*)")
+_CLOSING = {"/*": "*/", "{#": "#}"}
 _WORDS = re.compile(r"\s+([\w.-]+(?:\s*,\s*[\w.-]+)*)\s*:\s*(\S.*)")
 #: Lines between a comment and its code: blank, of comments alone, or places of the source.
 _SKIPPED = re.compile(r"\s*(//.*|#.*|/\*.*\*/\s*|\{#.*#\}\s*|\.loc\b.*)?")
@@ -50,15 +51,13 @@ def _comments(lines: Sequence[str], name: str) -> Iterator[Comment]:
         found = _COMMENT.search(line)
         if found is None:
             continue
-        rest = found[2]
-        for opening, closing in (("/*", "*/"), ("{#", "#}")):
-            if found[1] == opening:
-                rest = rest.partition(closing)[0]
+        closing = _CLOSING.get(found[1], "")
+        rest = found[2].partition(closing)[0] if closing else found[2]
         words = _WORDS.fullmatch(rest.rstrip())
         if words is None:
             raise AcceptError(
-                f"{name}:{number}: an accepting comment is '{found[1]} ptxgen: accept CODE: reason', "
-                f"not {line[found.start() :].strip()!r}"
+                f"{name}:{number}: an accepting comment is '{found[1]} ptxgen: accept CODE: reason"
+                f"{closing and f' {closing}'}', not {line[found.start() :].strip()!r}"
             )
         codes = tuple(each.strip() for each in words[1].split(","))
         target = number

@@ -125,6 +125,11 @@ def test_a_comment_in_the_source(tmp_path: Path, name: str) -> None:
         ("// ptxgen: accept shared-race", "CODE: reason"),
         ("// ptxgen: accept shared-race:  ", "CODE: reason"),
         ("// ptxgen: accept shared-race because", "CODE: reason"),
+        (
+            "/* ptxgen: accept shared-race */",
+            "is '/* ptxgen: accept CODE: reason */', not '/* ptxgen: acc",
+        ),
+        ("{# ptxgen: accept #}", "is '{# ptxgen: accept CODE: reason #}'"),
         ("# ptxgen: accept : why", "is '# ptxgen: accept CODE: reason'"),
     ],
 )
