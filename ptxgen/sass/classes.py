@@ -58,6 +58,8 @@ MMA_GROUPS = ("UTCMMA", "GMMA", "MMA")
 CLASS_NAMES = frozenset(name for name, _ in CLASSES)
 #: Classes whose accesses are distinguished by width.
 _BY_WIDTH = frozenset({"LDS", "STS", "LDG", "STG", "LDL", "STL"})
+#: What `counts` has besides classes.
+_UNCLASSED = ("other", "predicated off")
 _WIDTH = re.compile(r"U?[S]?(8|16|32|64|128|256)$")
 
 
@@ -74,6 +76,20 @@ def mmas(classes: Mapping[str, int], group: str | None = None) -> int:
     return sum(
         count for name, count in classes.items() if (kind := _class(name)) in MMA_GROUPS and group in (None, kind)
     )
+
+
+def is_class(name: str) -> bool:
+    """Whether `counts` may have a class of this name, with or without its width, or a group of MMAs."""
+    base, dot, width = name.partition(".")
+    if dot:
+        return base in _BY_WIDTH and width.isdecimal()
+    return name in CLASS_NAMES or name in _UNCLASSED or _class(name) in MMA_GROUPS
+
+
+def opcode_class(opcode: str) -> str | None:
+    """The class that an opcode counts as; None if it has none of its own."""
+    found = _class(opcode)
+    return None if found in _UNCLASSED else found
 
 
 @cache

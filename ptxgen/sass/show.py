@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ptxgen.names import shown_name
-from ptxgen.sass.classes import CLASS_NAMES, MMA_GROUPS, mmas
+from ptxgen.sass.classes import CLASS_NAMES, MMA_GROUPS, is_class, mmas, opcode_class
 from ptxgen.sass.diff import Comparison, Difference, Pair
 from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Listing
@@ -354,8 +356,7 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[Broken]:
     `loop-waits` fails on fewer, too. A function that only one side has breaks any. Raises ThresholdError.
     """
     found: list[Broken] = []
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, _, limit = item.partition("+")
+    for name, limit, item in thresholds(text):
         for pair in comparison.pairs:
             found += _broken(pair, name, limit, item)
     for side, functions in (("A", comparison.only_a), ("B", comparison.only_b)):
@@ -363,12 +364,45 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[Broken]:
     return found
 
 
+def thresholds(text: str) -> list[tuple[str, str, str]]:
+    """Name, limit and words of each threshold of a list. Raises ThresholdError for one that nothing can break."""
+    found = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, limit = (part.strip() for part in item.partition("+"))
+        _allowed(0, limit, item)
+        kind = name.removeprefix("loop-")
+        if kind == name and name not in (*_FIGURES, "code") and not is_class(name):
+            raise ThresholdError(
+                f"--fail-on {item!r}: known are {', '.join(_FIGURES)}, loop-stalls, loop-instructions, loop-waits, "
+                f"loop-CLASS, code, and classes such as R2UR{_nearest(name)}"
+            )
+        if kind != name and kind not in (*_LOOP_FIGURES, "waits") and not is_class(kind):
+            raise ThresholdError(
+                f"--fail-on {item!r}: loops have stalls, instructions, waits, and classes such as loop-BAR"
+                f"{_nearest(kind)}"
+            )
+        found.append((name, limit, item))
+    if not found:
+        raise ThresholdError("--fail-on names no threshold, such as registers or loop-stalls+5%")
+    return found
+
+
+def _nearest(name: str) -> str:
+    """The class of an opcode that is none itself, or the name most like this one, as the end of a sentence."""
+    if (group := opcode_class(name)) is not None:
+        return f"; {name} counts as {group}"
+    near = difflib.get_close_matches(name, [*_FIGURES, *CLASS_NAMES], n=1) or difflib.get_close_matches(
+        name.lower(), _FIGURES, n=1
+    )
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[Broken]:
     if name == "code":
         return [] if pair.same else [Broken(f"code: {shown_name(pair.b.name)} differs")]
     if name.startswith("loop-"):
         return list(_broken_loops(pair, name, limit, item))
-    a, b = (_figure(summary, name, item) for summary in (pair.a_summary, pair.b_summary))
+    a, b = (_figure(summary, name) for summary in (pair.a_summary, pair.b_summary))
     if a is None or b is None:
         return [Broken(f"{name}: not known for {shown_name(pair.b.name)}")]
     exceeded = b - a > _allowed(a, limit, item)
@@ -386,7 +420,7 @@ def _broken_loops(pair: Pair, name: str, limit: str, item: str) -> Iterator[Brok
         if name == "loop-waits":
             yield from _changed_waits(measured, limit, item, pair)
             continue
-        a, b = (0 if each is None else _loop_figure(each, name, item) for each in (measured.a, measured.b))
+        a, b = (0 if each is None else _loop_figure(each, name) for each in (measured.a, measured.b))
         if b / measured.unrolled - a > _allowed(a, limit, item):
             kind = name.removeprefix("loop-")
             counted = "" if kind in _LOOP_FIGURES else f", {a} -> {b} {kind}"
@@ -409,7 +443,7 @@ def _broken_whole(pair: Pair, name: str, limit: str, item: str) -> Iterator[Brok
         a, b = (sum(each.classes.get(one, 0) for one in _WAITS) for each in (pair.a_summary, pair.b_summary))
         counted = f", {a} -> {b} of {', '.join(_WAITS)}"
     else:
-        a, b = (_class_figure(each.classes, kind, item) for each in (pair.a_summary, pair.b_summary))
+        a, b = (_class_figure(each.classes, kind) for each in (pair.a_summary, pair.b_summary))
         counted = f", {a} -> {b} {kind}"
     if (abs(b - a) if kind == "waits" else b - a) > _allowed(a, limit, item):
         sizes = f"{pair.a_summary.instructions} -> {pair.b_summary.instructions} instructions"
@@ -436,23 +470,25 @@ _WAITS = ("SYNCS", "BAR", "fence")
 _LOOP_FIGURES = ("stalls", "instructions")
 
 
-def _loop_figure(loop: LoopSummary, name: str, item: str) -> int:
-    """A figure of a loop: `loop-stalls`, `loop-instructions`, or a class such as `loop-BAR`. Raises ThresholdError."""
+#: What the other thresholds count, next to classes.
+_FIGURES = ("registers", "spills", "stack", "shared", "instructions", "warnings")
+
+
+def _loop_figure(loop: LoopSummary, name: str) -> int:
+    """A figure of a loop: `loop-stalls`, `loop-instructions`, or a class such as `loop-BAR`."""
     kind = name.removeprefix("loop-")
     if kind in _LOOP_FIGURES:
         return loop.pass_stall if kind == "stalls" else loop.pass_instructions
-    return _class_figure(loop.classes, kind, item)
+    return _class_figure(loop.classes, kind)
 
 
-def _class_figure(classes: Mapping[str, int], kind: str, item: str) -> int:
-    """How many instructions of a class there are. Raises ThresholdError."""
+def _class_figure(classes: Mapping[str, int], kind: str) -> int:
+    """How many instructions of a class there are, of all widths unless the class names one (`LDS.128`)."""
     if kind in MMA_GROUPS:
         return mmas(classes, kind)
     if kind in CLASS_NAMES:
         return sum(count for each, count in classes.items() if each.partition(".")[0] == kind)
-    if kind.upper() == kind:
-        return classes.get(kind, 0)
-    raise ThresholdError(f"--fail-on {item!r}: loops have stalls, instructions, waits, and classes such as loop-BAR")
+    return classes.get(kind, 0)
 
 
 def _with_partner(loop: LoopPair, loops: Sequence[LoopPair]) -> LoopPair:
@@ -473,13 +509,17 @@ def _with_partner(loop: LoopPair, loops: Sequence[LoopPair]) -> LoopPair:
 
 def _allowed(a: int, limit: str, item: str) -> float:
     """By how much a figure may grow. Raises ThresholdError."""
+    percent = limit.endswith("%")
     try:
-        return a * float(limit[:-1]) / 100 if limit.endswith("%") else float(limit or 0)
+        most = float(limit.removesuffix("%") or 0)
     except ValueError:
-        raise ThresholdError(f"--fail-on {item!r}: the limit must be a number or a percentage, not {limit!r}") from None
+        most = -1.0
+    if not 0 <= most < math.inf:
+        raise ThresholdError(f"--fail-on {item!r}: the limit must be a number or a percentage, not {limit!r}")
+    return a * most / 100 if percent else most
 
 
-def _figure(summary: Summary, name: str, item: str) -> int | None:
+def _figure(summary: Summary, name: str) -> int | None:
     values: dict[str, int | None] = {
         "registers": summary.registers,
         "spills": summary.local_loads + summary.local_stores,
@@ -488,13 +528,4 @@ def _figure(summary: Summary, name: str, item: str) -> int | None:
         "instructions": summary.instructions,
         "warnings": len(summary.warnings) if summary.warnings is not None else None,
     }
-    if name in values:
-        return values[name]
-    if name in MMA_GROUPS:
-        return mmas(summary.classes, name)
-    if name.upper() == name or name in summary.classes:
-        return summary.classes.get(name, 0)
-    raise ThresholdError(
-        f"--fail-on {item!r}: known are {', '.join(values)}, loop-stalls, "
-        "loop-instructions, loop-CLASS, code, and classes such as R2UR"
-    )
+    return values[name] if name in values else _class_figure(summary.classes, name)

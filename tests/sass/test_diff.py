@@ -273,9 +273,44 @@ def test_thresholds() -> None:
     assert broken_thresholds(compare(both, listing("groups")), "registers+2") == [
         "flash2 is in A only, so it cannot be compared"
     ]
-    for bad, words in (("speed", "known are registers, spills"), ("registers+x", "a number or a percentage, not 'x'")):
-        with pytest.raises(ThresholdError, match=words):
-            broken_thresholds(found, bad)
+    stored = sum(count for name, count in found.pairs[0].b_summary.classes.items() if name.startswith("STL"))
+    assert stored  # in several widths
+    assert broken_thresholds(found, "STL") == [f"STL: 0 -> {stored} in flash2, more than STL allows"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("speed", "'speed': known are registers, spills"),
+        ("register", "did you mean registers?"),
+        ("REGISTERS", "did you mean registers?"),
+        ("registers+x", "the limit must be a number or a percentage, not 'x'"),
+        ("registers+nan", "the limit must be a number or a percentage, not 'nan'"),
+        ("registers+inf%", "the limit must be a number or a percentage, not 'inf%'"),
+        ("registers+-1%", "the limit must be a number or a percentage, not '-1%'"),
+        ("registers+5%%", "the limit must be a number or a percentage, not '5%%'"),
+        ("spills, FFMA+3", "'FFMA+3': known are"),
+        ("FFMA", "; FFMA counts as FP32"),
+        ("LDS.", "'LDS.': known are"),
+        ("BAR.128", "'BAR.128': known are"),
+        ("loop-", "'loop-': loops have stalls"),
+        ("loop-registers", "'loop-registers': loops have stalls, instructions, waits, and classes"),
+        ("loop-FFMA", "; FFMA counts as FP32"),
+        ("", "names no threshold"),
+        (" , ", "names no threshold"),
+    ],
+)
+def test_thresholds_that_nothing_can_break_are_refused(text: str, words: str) -> None:
+    same = compare(listing("flash2"), listing("flash2"))
+    for found in (same, Comparison(same.a, same.b, ())):
+        with pytest.raises(ThresholdError, match=re.escape(words)):
+            broken_thresholds(found, text)
+
+
+def test_every_counted_class_may_have_a_threshold() -> None:
+    same = compare(listing("flash2"), listing("flash2"))
+    names = [*same.pairs[0].a_summary.classes, "LDS", "LDG.128", "MMA", "UTCMMA", "HMMA", "UTCOMMA", "fence", "other"]
+    assert broken_thresholds(same, ",".join([*names, *(f"loop-{each}" for each in names)])) == []
 
 
 def test_what_matters_comes_first() -> None:

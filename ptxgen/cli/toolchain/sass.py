@@ -189,8 +189,11 @@ def _diff(
     loop: str | None,
     everything: bool,
 ) -> int:
+    from ptxgen.cli.toolchain.sass_gate import require_thresholds
     from ptxgen.sass.cache import keep, kept, place
 
+    if fail_on is not None:
+        require_thresholds(fail_on)
     given = _sources(a, b, target)
     as_json = written.wants("json")
     asked = repr((a, b, target, kernel, fail_on, loop, everything, as_json)).encode()
@@ -266,7 +269,7 @@ def _compared(
     """What a comparison prints, its JSON, its findings as rows, and its exit code."""
     from ptxgen.sass import compare
     from ptxgen.sass.diff import within
-    from ptxgen.sass.show import ThresholdError, broken_thresholds, comparison_lines
+    from ptxgen.sass.show import broken_thresholds, comparison_lines
 
     with ThreadPoolExecutor(2) as pool:  # ptxas and nvdisasm run as processes of their own
         one, other = pool.map(lambda each: each.listing(target), given)
@@ -279,8 +282,6 @@ def _compared(
         broken = broken_thresholds(found, fail_on) if fail_on is not None else []
     except LookupError as error:
         raise InputError(str(error.args[0])) from None
-    except ThresholdError as error:
-        raise InputError(str(error)) from None
     if fail_on is not None:
         code = WRONG if broken else OK
     else:

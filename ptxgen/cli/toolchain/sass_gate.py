@@ -36,12 +36,12 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
     from ptxgen.job import JobError
     from ptxgen.reports import Failure, Place, Report, Result
     from ptxgen.sass import ContainerError
-    from ptxgen.sass.show import ThresholdError
     from ptxgen.toolchain import CompilerError
 
     if not files:
         raise InputError("ptxgen sass gate takes files of kernels: ptxgen sass gate FILE.ptx FILE.cu FILE.py...")
-    limits = fail_on or THRESHOLDS
+    limits = THRESHOLDS if fail_on is None else fail_on
+    require_thresholds(limits)
     # pre-commit names the revision that it compares with, where it does not run for a commit.
     revision = base or os.environ.get("PRE_COMMIT_FROM_REF") or "HEAD"
     found: list[Result] = []
@@ -56,8 +56,6 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
                 broken = _grown(file, compiled, after, target, limits)
             else:
                 broken = _grown(file, before, after, target, limits)
-        except ThresholdError as error:
-            raise InputError(str(error)) from None
         except (InputError, ContainerError, CompilerError, JobError) as error:
             worst = max(worst, report(error) or OK)
             failures.append(Failure(str(error), Place(file)))
@@ -82,6 +80,16 @@ def gate(files: Sequence[str], target: str | None, fail_on: str | None, base: st
     return max(worst, WRONG if found else OK)
 
 
+def require_thresholds(text: str) -> None:
+    """Raises InputError for thresholds that cannot be used, whatever is compared."""
+    from ptxgen.sass.show import ThresholdError, thresholds
+
+    try:
+        thresholds(text)
+    except ThresholdError as error:
+        raise InputError(str(error)) from None
+
+
 def _compiled(file: str, revision: str, target: str | None) -> tuple[bytes, bytes]:
     """The PTX that a source makes now, and that it makes in a checkout of the revision, with what it includes there.
 
@@ -100,7 +108,7 @@ def _compiled(file: str, revision: str, target: str | None) -> tuple[bytes, byte
 
 
 def _grown(file: str, before: bytes | None, after: bytes, target: str | None, limits: str) -> list[Broken]:
-    """What exceeds its threshold. Raises InputError, ContainerError, ThresholdError."""
+    """What exceeds its threshold. Raises InputError, ContainerError."""
     from ptxgen.cli.toolchain.sass import listing_of
     from ptxgen.sass import compare
     from ptxgen.sass.show import broken_thresholds

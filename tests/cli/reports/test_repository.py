@@ -184,6 +184,10 @@ def test_the_gate_of_the_machine_code(cli: Cli, repository: Path) -> None:
     assert re.search(r"kernels/loop.ptx: .*loop-stalls: .*more than loop-stalls allows", outcome.out)
     annotated = cli("sass", "gate", "kernels/swap.ptx", "--format", "github").out
     assert annotated.startswith("::error file=kernels/swap.ptx,title=unusable input::kernels/swap.ptx: ptxas refused")
+    for words, sentence in (("nonsense", "--fail-on 'nonsense': known are registers, "), ("", "--fail-on names no ")):
+        outcome = cli("sass", "gate", "kernels/new.ptx", "--fail-on", words)  # also where nothing is compared
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err.startswith(f"error: {sentence}")
     assert cli("sass", "gate").err == (
         "error: ptxgen sass gate takes files of kernels: ptxgen sass gate FILE.ptx FILE.cu FILE.py...\n"
     )
