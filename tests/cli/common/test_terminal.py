@@ -351,3 +351,17 @@ def test_importing_needs_no_heavy_module() -> None:
     code = "import sys, ptxgen.cli.main as m; m.execute(['--help']); print(*(sys.modules.keys() & {'numpy', 'rich'}))"
     made = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     assert made.stdout.splitlines()[-1] == ""
+
+
+@pytest.mark.parametrize("words", [("check", "kernel.ptx"), ("explain", "SBO"), ("explain", "facts", "fp8")])
+def test_what_runs_nothing_does_not_import_the_emulator(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "kernel.ptx").write_text(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { // ptxgen: accept unused\nret; }\n"
+    )
+    code = (
+        "import sys, ptxgen.cli.main as m; m.execute(sys.argv[1:]); "
+        "print(sorted(sys.modules.keys() & {'ptxgen.emulator.device', 'ptxgen.emulator.schedule.scheduler'}))"
+    )
+    command = [sys.executable, "-c", code, *words]
+    made = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert made.stdout.splitlines()[-1] == "[]", made.stdout
