@@ -368,8 +368,8 @@ def thresholds(text: str) -> list[tuple[str, str, str]]:
     """Name, limit and words of each threshold of a list. Raises ThresholdError for one that nothing can break."""
     found = []
     for item in filter(None, (part.strip() for part in text.split(","))):
-        name, _, limit = (part.strip() for part in item.partition("+"))
-        _allowed(0, limit, item)
+        name, plus, limit = (part.strip() for part in item.partition("+"))
+        _allowed(0, limit or plus, item)
         kind = name.removeprefix("loop-")
         if kind == name and name not in (*_FIGURES, "code") and not is_class(name):
             raise ThresholdError(

@@ -285,6 +285,7 @@ def test_thresholds() -> None:
         ("register", "did you mean registers?"),
         ("REGISTERS", "did you mean registers?"),
         ("registers+x", "the limit must be a number or a percentage, not 'x'"),
+        ("registers+", "the limit must be a number or a percentage, not '+'"),
         ("registers+nan", "the limit must be a number or a percentage, not 'nan'"),
         ("registers+inf%", "the limit must be a number or a percentage, not 'inf%'"),
         ("registers+-1%", "the limit must be a number or a percentage, not '-1%'"),
