@@ -33,7 +33,7 @@ class Accept:
     kernel (empty: in any).
 
     One of a comment has `place` (`k.cu:12`, `line 12` of the PTX) and the `lines` of the PTX that it is for instead of
-    an instruction.
+    an instruction; one in a source has the `path` of that file.
     """
 
     code: str
@@ -42,6 +42,7 @@ class Accept:
     kernel: str = ""
     place: str = ""
     lines: tuple[int, ...] = ()
+    path: str = ""
 
     def __post_init__(self) -> None:
         if not self.code or not self.reason.strip():

@@ -179,7 +179,7 @@ def accepted(accepts: Iterable[Accept], path: str = "") -> Iterator[Result]:
 def _place_of_accept(accept: Accept, path: str) -> Place | None:
     name, _, line = accept.place.rpartition(":")
     if name and line.isdecimal():
-        return Place(name, int(line))
+        return Place(accept.path or name, int(line))
     if path and accept.place.startswith("line "):
         return Place(path, int(accept.place.removeprefix("line ")))
     return Place(path) if path else None

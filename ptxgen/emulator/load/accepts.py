@@ -87,25 +87,25 @@ def comment_accepts(
             targets = meant.intersection(lines)
             if targets or not meant & others:
                 yield from _of(each, f"{name}:{each.line}" if name else f"line {each.line}", tuple(sorted(targets)))
-    by_name: dict[str, tuple[Comment, ...]] = {}
+    by_name: dict[str, tuple[str, tuple[Comment, ...]]] = {}
     for source, path in source_files(module).items():
         file = source_file(path)
         if file is not None and (found := file_comments(str(file))):
             require_codes(found, source, known)
-            by_name[source] = found
+            by_name[source] = str(file), found
     if by_name:
         lines_of = _lines_by_place(module, lines if lines is not None else statements())
         anywhere = _lines_by_place(module, _all_instructions(module))
-        for source, found in by_name.items():
+        for source, (path, found) in by_name.items():
             for each in found:
                 targets = tuple(lines_of.get((source, each.target), ()))
                 # All kernels of a .cu are in its module; a header or Python file has some that are in others.
                 if targets or (source.endswith(".cu") and (source, each.target) not in anywhere):
-                    yield from _of(each, f"{source}:{each.line}", targets)
+                    yield from _of(each, f"{source}:{each.line}", targets, path)
 
 
-def _of(comment: Comment, place: str, lines: tuple[int, ...]) -> Iterator[Accept]:
-    return (Accept(code, "", comment.reason, place=place, lines=lines) for code in comment.codes)
+def _of(comment: Comment, place: str, lines: tuple[int, ...], path: str = "") -> Iterator[Accept]:
+    return (Accept(code, "", comment.reason, place=place, lines=lines, path=path) for code in comment.codes)
 
 
 def _all_instructions(module: syntax.Module) -> list[int]:

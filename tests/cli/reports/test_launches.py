@@ -94,6 +94,25 @@ def test_a_comment_in_the_source_makes_the_run_clean(cli: Cli, folder: Path) -> 
     assert outcome.code == 2
 
 
+def test_comments_of_a_source_in_a_folder_are_at_its_path(cli: Cli, folder: Path) -> None:
+    source = folder / "gpu ü" / "k.cu"
+    source.parent.mkdir()
+    comment = "  // ptxgen: accept shared-race, global-race: x"
+    source.write_text((folder / "k.cu").read_text().replace(";\n}", f";{comment}\n}}"))
+    (folder / "k.cu").unlink()
+    named = str(source).replace("ü", "\\303\\274")  # as nvcc writes it
+    (folder / "k.ptx").write_text(RACE.replace('"k.cu"', f'"{named}"'))
+    outcome = cli(*RUN, "--format", "github", "--format", "sarif=out.sarif")
+    assert outcome.code == 0
+    assert outcome.out.startswith("::notice file=gpu ü/k.cu,line=2,title=unused acceptance [unused-accept]::")
+    results = json.loads((folder / "out.sarif").read_text())["runs"][0]["results"]
+    uris = [each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in results]
+    assert uris == ["gpu%20%C3%BC/k.cu"] * 2
+    checked = source.read_text().replace("shared-race, global-race", "unknown-modifier")
+    source.write_text(checked)
+    assert cli("check", "k.ptx", "--format", "github").out.startswith("::notice file=gpu ü/k.cu,line=2,title=unused")
+
+
 def test_a_bad_comment_in_the_ptx_is_named_by_its_file(cli: Cli, folder: Path) -> None:
     (folder / "k.ptx").write_text(RACE.replace(".version 8.6\n", ".version 8.6\n// ptxgen: accept shared-rase: why\n"))
     outcome = cli(*RUN)
