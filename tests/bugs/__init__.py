@@ -18,6 +18,7 @@ from tests.bugs import (
     proxies,
     reductions,
     registers,
+    reuse,
     shared_memory,
     tensor_memory,
     tensormaps,
@@ -46,5 +47,6 @@ FAMILIES: dict[str, list[Bug]] = {
     "Pairs of CTAs": pairs.BUGS,
     "Registers": registers.BUGS,
     "From one warp, CTA or grid to another": handoffs.BUGS,
+    "Storage that is used again": reuse.BUGS,
 }
 BUGS = [bug for bugs in FAMILIES.values() for bug in bugs]

@@ -361,4 +361,30 @@ TRIP:
     bar.sync 0; // <--
 """,
     ),
+    Bug(
+        name="barrier-in-both-copies-of-a-branch",
+        source="facebookexperimental/triton#1040",
+        what="jump threading copies bar.sync into both sides of a branch that splits the warp",
+        code="divergent-warp",
+        also=("deadlock",),
+        ptx="""
+    .shared .align 4 .b32 word;
+    setp.lt.u32 %p1, %lane, 16;
+    setp.eq.u32 %p2, %warp, 1;
+    mov.u32 %r1, 3;
+    @!%p2 bra JOIN;
+-    @%p1 bra FIRST;
+-    bar.sync 14, 32; // <--
+-    mov.u32 %r1, 5;
+-    bra JOIN;
+-FIRST:
+-    bar.sync 14, 32; // <--
++    bar.sync 14, 32;
++    selp.u32 %r1, 3, 5, %p1;
+JOIN:
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r1;
+""",
+    ),
 ]

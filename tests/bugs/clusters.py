@@ -600,4 +600,47 @@ READY:
     barrier.cluster.wait.aligned;
 """,
     ),
+    Bug(
+        name="one-rendezvous-for-a-ring-of-three",
+        source="facebookexperimental/triton#3472",
+        what="leader and follower meet at one mbarrier, while the follower may be two stages ahead: its arrivals mix",
+        code="mbarrier-split",
+        also=("deadlock",),
+        grid=2,
+        cluster=2,
+        block=32,
+        seeds=(0, 1, 2),
+        ptx="""
+    .shared .align 8 .b64 meet[3];
+    .reg .b32 %k, %slot, %at, %parity, %leader_at;
+    mov.u32 %r0, meet;
+    @%thread0 mbarrier.init.shared.b64 [meet], 2;
+    @%thread0 mbarrier.init.shared.b64 [meet+8], 2;
+    @%thread0 mbarrier.init.shared.b64 [meet+16], 2;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u32 %k, 0;
+STEP:
+-    mov.u32 %slot, 0;
+-    and.b32 %parity, %k, 1;
++    rem.u32 %slot, %k, 3;
++    div.u32 %parity, %k, 3;
++    and.b32 %parity, %parity, 1;
+    mad.lo.u32 %at, %slot, 8, %r0;
+    mapa.shared::cluster.u32 %leader_at, %at, 0;
+    @%thread0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%leader_at]; // <--
+    setp.ne.u32 %p1, %rank, 0;
+    @%p1 bra NEXT;
+MEET:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [%at], %parity;
+    @!%done bra MEET;
+NEXT:
+    add.u32 %k, %k, 1;
+    setp.lt.u32 %p0, %k, 3;
+    @%p0 bra STEP;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+""",
+    ),
 ]

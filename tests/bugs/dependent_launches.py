@@ -168,4 +168,45 @@ W:
 E:
 """,
     ),
+    Bug(
+        name="metadata-read-by-warps-that-do-not-wait-for-the-grid",
+        source="Dao-AILab/quack#206",
+        what="the load warp alone waits for the grid before; MMA and epilogue warps read the group boundaries at once",
+        code="grid-race",
+        before="""
+    griddepcontrol.launch_dependents;
+    setp.lt.u32 %p1, %thread, 8;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    @%p1 st.global.u32 [%rd0], %thread; // <--
+""",
+        ptx="""
+    setp.eq.u32 %p2, %warp, 0;
+-    @%p2 griddepcontrol.wait;
++    griddepcontrol.wait;
+    ld.global.v2.u32 {%r1, %r2}, [%data+8]; // <--
+    sub.u32 %r1, %r2, %r1;
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0+1024], %r1;
+""",
+    ),
+    Bug(
+        name="first-group-read-by-the-constructor-of-the-scheduler",
+        source="NVIDIA/cutlass#2962",
+        what="the tile scheduler's constructor reads the first problem shape before wait_on_dependent_grids",
+        code="grid-race",
+        before="""
+    griddepcontrol.launch_dependents;
+    @%thread0 st.global.u32 [%data], 77; // <--
+""",
+        ptx="""
+-    ld.global.u32 %r1, [%data]; // <--
+    griddepcontrol.wait;
++    ld.global.u32 %r1, [%data];
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0+1024], %r1;
+""",
+    ),
 ]

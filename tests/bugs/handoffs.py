@@ -570,4 +570,30 @@ WAITED:
 FREED:
 """,
     ),
+    Bug(
+        name="scales-copied-before-their-barrier",
+        source="triton-lang/triton#6061",
+        what="tcgen05.cp copies shared memory that other warps have stored, with no barrier before it",
+        code="shared-race",
+        target="sm_100a",
+        ptx=BEGIN
+        + """
+    .shared .align 128 .b8 scales[512];
+    mov.u32 %r0, scales;
+    mad.lo.u32 %r1, %thread, 4, %r0;
+    st.shared.u32 [%r1], %thread; // <--
+    fence.proxy.async.shared::cta;
++    bar.sync 0;
+    shr.u32 %r2, %r0, 4;
+    cvt.u64.u32 %rd0, %r2;
+    or.b64 %rd0, %rd0, 0x0000400800080000;
+    add.u32 %r3, %tmem, 32;
+    @%thread0 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r3], %rd0; // <--
+"""
+        + f"""
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + END,
+    ),
 ]

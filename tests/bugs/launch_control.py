@@ -31,6 +31,8 @@ EMPTY:
     mbarrier.try_wait.parity.shared.b64 %done, [empty], %parity;
     @!%done bra EMPTY;
 """
+#: The request, without its last qualifiers.
+TRY_CANCEL = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
 REQUEST = """
     mbarrier.arrive.expect_tx.shared.b64 _, [full], 16;
     clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [response], [full]; // <--
@@ -135,6 +137,38 @@ BUGS = [
     xor.b32 %phase, %phase, 1;
     bra NEXT;
 DONE:
+""",
+    ),
+    Bug(
+        name="response-of-all-ctas-expected-by-the-first",
+        source="facebookexperimental/triton#1024",
+        what="try_cancel multicasts its response, but only CTA 0 announces its bytes to its mbarrier: CTA 1 hangs",
+        code="deadlock",
+        target="sm_100a",
+        grid=4,
+        cluster=2,
+        multiprocessors=2,
+        block=32,
+        ptx=f"""
+    .shared .align 16 .b8 response[16];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    setp.eq.u32 %p1, %rank, 0;
+    and.pred %p2, %p1, %thread0;
+-    @%p2 mbarrier.arrive.expect_tx.shared.b64 _, [full], 16;
++    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 16;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    @%p2 {TRY_CANCEL}.multicast::cluster::all.b128 [response], [full]; // <--
+FULL:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0; // <--
+    @!%done bra FULL;
+    ld.shared.v2.b64 {{%rd0, %rd1}}, [response];
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
 """,
     ),
 ]

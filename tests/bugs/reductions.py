@@ -227,4 +227,31 @@ POLL:
 END:
 """,
     ),
+    Bug(
+        name="aggregate-by-a-weak-load-beside-its-flag",
+        source="JuliaGPU/AcceleratedKernels.jl#98",
+        what="look-back: the aggregate is stored and loaded weakly beside an atomic flag, with no fence on either side",
+        code="missing-fence",
+        grid=2,
+        ptx="""
+    setp.ne.u32 %p1, %cta, 0;
+    @%p1 bra NEXT;
+    mov.u32 %r1, 41;
+    mov.u32 %r2, 1;
+    @%thread0 st.global.u32 [%data+64], %r1; // <--
++    @%thread0 fence.acq_rel.gpu;
+    @%thread0 st.relaxed.gpu.global.u32 [%data], %r2;
+    bra DONE;
+NEXT:
+    @!%thread0 bra DONE;
+POLL:
+    ld.relaxed.gpu.global.u32 %r3, [%data];
+    setp.eq.u32 %p2, %r3, 0;
+    @%p2 bra POLL;
++    fence.acq_rel.gpu;
+    ld.global.u32 %r4, [%data+64]; // <--
+    st.global.u32 [%data+128], %r4;
+DONE:
+""",
+    ),
 ]

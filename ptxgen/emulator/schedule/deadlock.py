@@ -31,6 +31,8 @@ _POLLS = re.compile(r"^ld\..*(volatile|relaxed|acquire|mmio)|^atom|^mbarrier\..*
 _SIGNALS = re.compile(r"^mbarrier\..*(arrive|complete_tx)|mbarrier::complete_tx|^tcgen05\.commit|^cp\.async\.mbarrier")
 #: Opcodes of arrivals at the barrier of a cluster, and at those of a CTA.
 _CLUSTER, _BARRIER = re.compile(r"^barrier\.cluster\.arrive"), re.compile(r"^bar(rier)?\.(?!cluster|warp)")
+#: Opcodes of commits to several CTAs of a cluster.
+_MULTICAST_COMMIT = re.compile(r"^tcgen05\.commit.*\.multicast")
 #: Opcodes of work in the order of the data.
 _ISSUES = (re.compile(r"mbarrier::complete_tx|^cp\.async"), re.compile(r"^(tcgen05|wgmma)\.mma"))
 #: Warps of a finding that are kept as data.
@@ -438,14 +440,14 @@ def _source(scheduler: Scheduler, key: object, warp: int) -> _Source:
 
 
 def _left_out(machine: Machine, slot: int, barrier: MBarrier) -> Instruction | None:
-    """The multicast commit that has arrived on the object at this offset in another CTA of the cluster, not here."""
+    """The multicast tcgen05.commit that has arrived on the object at this offset in another CTA of the cluster only."""
     if not barrier.pending:
         return None
     size = machine.clusters.size
     for other in range(slot // size * size, slot // size * size + size):
         peer = machine.mbarriers[other].get(barrier.address) if other != slot else None
         last = peer.last_arrival if peer is not None else None
-        if peer is None or not isinstance(last, Instruction) or ".multicast" not in last.opcode:
+        if peer is None or not isinstance(last, Instruction) or not _MULTICAST_COMMIT.match(last.opcode):
             continue
         if (peer.phase, -peer.pending) > (barrier.phase, -barrier.pending):
             return last
@@ -456,7 +458,9 @@ def _fix(barrier: MBarrier, warp: int) -> str:
     """Why a phase never completes, by what it still lacks."""
     account = barrier.account
     if account.came and not account.expected:
-        return "announce the bytes by mbarrier.arrive.expect_tx in the thread that issues the copies"
+        multicast = next((each.line for each, _ in account.came.values() if ".multicast" in each.text), None)
+        where = f"a thread of each CTA that line {multicast} multicasts to" if multicast else "the thread of the copies"
+        return f"announce the bytes by mbarrier.arrive.expect_tx in {where}"
     if barrier.phase == 0 and not account.arrivals and not account.expected and warp not in barrier.waits:
         return "wait with parity 1 if the stage is empty at first, else add the missing arrival"
     if barrier.pending:

@@ -375,6 +375,16 @@ SAID: dict[str, tuple[tuple[str, ...], str, str]] = {
         "tcgen05.commit (line {0}) arrives on it in another CTA, whose multicast mask leaves this one out",
         "set the bit of this CTA's rank in the multicast mask of line {0}",
     ),
+    "response-of-all-ctas-expected-by-the-first": (
+        ("clusterlaunchcontrol.try_cancel",),
+        "16 bytes (line {0}) have come, none expected",
+        "mbarrier.arrive.expect_tx in a thread of each CTA that line {0} multicasts to",
+    ),
+    "wgmma-awaited-behind-the-barrier": (
+        ("cp.async.bulk.shared::cta",),
+        "Another warpgroup (warps 4 to 7) issued it; nothing orders this access after that warpgroup's wgmma.wait_group",
+        "bar.sync, or an mbarrier on which that warpgroup arrives, between its wgmma.wait_group 0 and line {0}",
+    ),
     "parity-that-never-flips": (
         ("%done, [full]",),
         "(line {0}) was for phase 0 (parity 0), as the wait before, so its parity may not have been flipped",

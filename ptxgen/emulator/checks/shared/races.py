@@ -531,6 +531,12 @@ class SharedRaces:
             )
         elif not why and name:
             fix = f"wait for {name} before line {access.statement.line} (mbarrier.try_wait, branch on the result)"
+        elif not why and (issuer := self._other_warpgroup(warp, earlier)):
+            rule = f"{issuer} issued it; nothing orders this access after that warpgroup's wgmma.wait_group"
+            fix = (
+                f"bar.sync, or an mbarrier on which that warpgroup arrives, between its wgmma.wait_group 0 and line "
+                f"{access.statement.line}"
+            )
         elif not why:
             line, text = earlier.statement.line, self._flags.text
             fix = fixes.of_unfinished(earlier.what, line, found, text)
@@ -551,6 +557,16 @@ class SharedRaces:
             | ({causes.early(earlier.warp)} if earlier.warp is not None and earlier.warp != warp else frozenset())
             | (self._in_use(access) if earlier.what in _COPIES else frozenset()),
         )
+
+    def _other_warpgroup(self, warp: int, earlier: AsyncOperation) -> str:
+        """The warpgroup whose wgmma.mma_async this is, by its warps, if `warp` is of another; else empty."""
+        happens_before = self._happens_before
+        if not earlier.what.startswith("wgmma") or earlier.warp is None:
+            return ""
+        if happens_before.same_warpgroup(warp, earlier.warp % happens_before.members):
+            return ""
+        first = earlier.warp % happens_before.warps // 4 * 4
+        return f"Another warpgroup (warps {first} to {first + 3})"
 
     def _is_of_a_peer(self, warp: int, slot: int, earlier: AsyncOperation) -> bool:
         """Whether a copy to the memory of a peer CTA completes there, where only threads of that CTA can wait."""
