@@ -1,41 +1,62 @@
-"""Which instruction of one function is which of another: blocks by order and control flow, then inside them."""
+"""Which instruction of one function is which of another: blocks by order and control flow, in them by data flow.
+
+What the data flow leaves open, as barriers and branches, is decided by the order of the text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from ptxgen.sass.canonical import Canonical
+from ptxgen.sass.correspond import Matching
+from ptxgen.sass.dataflow import Dataflow
 from ptxgen.sass.flow import Flow
+from ptxgen.sass.registers import other_definitions
 
 #: Blocks that share less than this part of their instructions are not taken for the same.
 _ALIKE = 0.5
 #: Blocks of one length that share this part of their opcodes, place by place, are not shifted.
 _ALMOST = 0.8
+#: The number of the region of each instruction of a function.
+Regions = Sequence[int]
 
 
-def align(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical]) -> dict[int, int]:
+def align(a: Dataflow, b: Dataflow) -> dict[int, int]:
     """The instruction of `b` for each of `a` that has one."""
-    if [each.key for each in a_codes] == [each.key for each in b_codes]:
-        return {index: index for index in range(len(a_codes))}
-    pairs: dict[int, int] = {}
-    for one, other in _blocks(a, b, a_codes, b_codes):
-        first, second = a.blocks[one], b.blocks[other]
-        left = [each.key for each in a_codes[first.start : first.end]]
-        right = [each.key for each in b_codes[second.start : second.end]]
-        for i, j in _inside(left, right):
-            pairs[first.start + i] = second.start + j
-    _fill(pairs, a, b, a_codes, b_codes)
-    return pairs
+    same = {index: index for index in range(len(a.canonical))}
+    if [each.key for each in a.canonical] == [each.key for each in b.canonical] and not other_definitions(a, b, same):
+        return same
+    blocks = _blocks(a.flow, b.flow, a.canonical, b.canonical)
+    regions = _regions(a.flow, b.flow, blocks)
+    matching = Matching(a, b, regions)
+    matching.extend(dict(_by_order(matching.found, a.canonical, b.canonical, regions)))
+    rest = {
+        i: j
+        for i, j in _by_order(matching.found, a.canonical, b.canonical, regions)
+        if a.canonical[i].operands == b.canonical[j].operands or not matching.contradicts(i, j)
+    }
+    return {**matching.found, **rest}
 
 
-def _blocks(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical]) -> Iterator[tuple[int, int]]:
-    """Pairs of blocks: those with the same code in the same order first, then by the blocks before and after them."""
+def _blocks(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical]) -> dict[int, int]:
+    """Pairs of blocks: those with the same code, then with the same opcodes, then by the blocks before and after them.
+
+    The order inside them does not count: it is what a schedule changes.
+    """
     left, right = _signatures(a, a_codes), _signatures(b, b_codes)
     pairs: dict[int, int] = {}
-    for tag, i, i_end, j, _ in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        if tag == "equal":
-            pairs.update(zip(range(i, i_end), range(j, j + i_end - i), strict=True))
+    for ones, others in (
+        (left, right),
+        ([tuple(sorted(map(_opcode, each))) for each in side] for side in (left, right)),
+    ):
+        back = {y: x for x, y in pairs.items()}
+        known = [(str(x),) if x in pairs else each for x, each in enumerate(ones)]
+        its = [(str(back[y]),) if y in back else each for y, each in enumerate(others)]
+        for tag, i, i_end, j, _ in SequenceMatcher(None, known, its, autojunk=False).get_opcodes():
+            if tag == "equal":
+                pairs.update(zip(range(i, i_end), range(j, j + i_end - i), strict=True))
     taken = set(pairs.values())
     changed = True
     while changed:  # neighbors of what is paired, as long as that finds more
@@ -53,25 +74,82 @@ def _blocks(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Ca
                         changed = True
     if not pairs and left and right:
         pairs[0] = 0
-    yield from pairs.items()
+    return pairs
 
 
 def _signatures(flow: Flow, codes: Sequence[Canonical]) -> list[tuple[str, ...]]:
-    return [tuple(each.key for each in codes[block.start : block.end]) for block in flow.blocks]
+    return [tuple(sorted(each.key for each in codes[block.start : block.end])) for block in flow.blocks]
 
 
 def _alike(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
-    """Whether two blocks are mostly the same, by their mnemonics."""
+    """Whether two blocks are mostly the same, by their opcodes in any order."""
     if left == right:
         return True
-    one, other = ([_opcode(key) for key in keys] for keys in (left, right))
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= _ALIKE
+    shared = Counter(map(_opcode, left)) & Counter(map(_opcode, right))
+    return 2 * shared.total() >= _ALIKE * (len(left) + len(right))
+
+
+def _regions(a: Flow, b: Flow, blocks: Mapping[int, int]) -> tuple[Regions, Regions]:
+    """Numbers of the regions of both functions, by instruction: what may be paired with each other; -1 is with nothing.
+
+    A region is a pair of blocks. Blocks without a partner belong to one that lacks what they have: where a branch has
+    come or gone, one side has two blocks for one. Else they are a region with those at the same place.
+    """
+    back = {j: i for i, j in blocks.items()}
+    ones = {one: position for position, one in enumerate(blocks)}
+    others = {blocks[one]: position for one, position in ones.items()}
+    sides = (a, ones, b, blocks), (b, others, a, back)
+    places: dict[int | None, int] = {}
+    for flow, known, other, partners in sides:
+        last: int | None = None
+        for block in flow.blocks:
+            if block.number in partners:
+                last = known[block.number]
+                continue
+            ways = range(block.number - 1, -1, -1), range(block.number + 1, len(flow.blocks))
+            near = [each for way in ways if (each := next(filter(partners.__contains__, way), None)) is not None]
+            lacks = {each: _lacks(flow, each, other, partners[each], block.number) for each in near}
+            best = max(near, key=lambda each: lacks[each], default=None)
+            if best is not None and lacks[best] > 0:
+                known[block.number] = known[best]
+            else:
+                known[block.number] = places.setdefault(last, len(blocks) + len(places))
+    return [ones[block] for block in a.block_of], [others[block] for block in b.block_of]
+
+
+def _lacks(flow: Flow, block: int, other: Flow, partner: int, extra: int) -> float:
+    """The part of a block's opcodes that the partner of its neighbor has, and the neighbor has not."""
+    here, there, more = (
+        Counter(each.opcode for each in side.function.instructions[side.blocks[n].start : side.blocks[n].end])
+        for side, n in ((flow, block), (other, partner), (flow, extra))
+    )
+    return ((there - here) & more).total() / max(more.total(), 1)
+
+
+def _by_order(
+    found: Mapping[int, int], a: Sequence[Canonical], b: Sequence[Canonical], regions: tuple[Regions, Regions]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of what is left in each region, by its order among the pairs that were found."""
+    back = {j: i for i, j in found.items()}
+    inside: tuple[dict[int, list[int]], dict[int, list[int]]] = {}, {}
+    for side, numbers in zip(inside, regions, strict=True):
+        for index, region in enumerate(numbers):
+            side.setdefault(region, []).append(index)
+    for region, ones in inside[0].items():
+        others = inside[1].get(region, [])
+        if all(i in found for i in ones) or all(j in back for j in others):
+            continue
+        left = [f"={i}" if i in found else a[i].key for i in ones]
+        right = [f"={back[j]}" if j in back else b[j].key for j in others]
+        for x, y in _inside(left, right):
+            if ones[x] not in found and others[y] not in back:
+                yield ones[x], others[y]
 
 
 def _inside(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs in two blocks: the same keys, and between them instructions with the same opcode.
+    """Pairs in two regions: the same keys, and between them instructions with the same opcode.
 
-    Blocks of one length with mostly the same opcodes at the same places are paired as they stand.
+    Regions of one length with mostly the same opcodes at the same places are paired as they stand.
     """
     if len(left) == len(right):
         alike = sum(_opcode(one) == _opcode(other) for one, other in zip(left, right, strict=True))
@@ -95,25 +173,3 @@ def _opcode(key: str) -> str:
     """The opcode in a canonical key, whatever its predicate."""
     words = key.split()
     return (words[1] if words[0].startswith("@") and len(words) > 1 else words[0]).split(".")[0]
-
-
-def _fill(pairs: dict[int, int], a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical]) -> None:
-    """Pair what is left between two pairs that follow each other in both functions."""
-    free = set(range(len(b_codes))) - set(pairs.values())
-    index = 0
-    while index < len(a_codes):
-        if index in pairs:
-            index += 1
-            continue
-        end = index
-        while end < len(a_codes) and end not in pairs:
-            end += 1
-        start = pairs[index - 1] + 1 if index else 0
-        stop = start
-        while stop < len(b_codes) and stop in free:
-            stop += 1
-        left, right = [each.key for each in a_codes[index:end]], [each.key for each in b_codes[start:stop]]
-        for i, j in _inside(left, right):
-            pairs[index + i] = start + j
-            free.discard(start + j)
-        index = end

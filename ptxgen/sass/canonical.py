@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxgen.sass.listing import Function, Instruction
 
@@ -23,17 +23,26 @@ _BANK0 = re.compile(r"c\[0x0\]\[(0x[0-9a-f]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """`key` has all but register numbers and branch targets; `registers` are (file, number) in their order."""
+    """`key` has all but register numbers and branch targets; `registers` are (file, number) in their order.
+
+    `operands` are the parts of `key` after the mnemonic, `places` the operand of each register: -1 for the guard.
+    """
 
     key: str
     registers: tuple[tuple[str, int], ...]
+    operands: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
 
 
 def canonical(function: Function, target: str) -> list[Canonical]:
     """The instructions of a function in canonical form."""
     returns = _return_addresses(function)
     base = _PARAMETERS.get(int(re.sub(r"\D", "", target) or 0) // 10, 0)
-    return [_canonical(each, function.name, returns, base) for each in function.instructions]
+    found = [_canonical(each, function.name, returns, base) for each in function.instructions]
+    for each in function.instructions:  # padding
+        if each.opcode == "BRA" and [function.labels.get(one) for one in each.targets] == [each.index]:
+            found[each.index] = replace(found[each.index], key=f"{found[each.index].key} of itself")
+    return found
 
 
 def _canonical(each: Instruction, name: str, returns: frozenset[int], base: int) -> Canonical:
@@ -44,12 +53,28 @@ def _canonical(each: Instruction, name: str, returns: frozenset[int], base: int)
         ]
     if each.index in returns:
         operands = ["return address" if re.fullmatch(r"0x[0-9a-f]+", one) else one for one in operands]
-    text = f"{each.predicate} {each.mnemonic} {', '.join(operands)}"
-    text = _LABEL.sub(lambda match: _label(match[1], name), text)
-    text = _SYMBOL.sub("label", text).replace(f".text.{name}", "code")
-    text = _BANK0.sub(lambda match: _parameter(int(match[1], 16), base), text)
-    registers = tuple((FILES[match[1]], int(match[2])) for match in REGISTER.finditer(text))
-    return Canonical(REGISTER.sub(lambda match: match[1], text), registers)
+    operands = [_without_places(one, name, base) for one in operands]
+    named = [
+        (place, match) for place, one in enumerate((each.predicate, *operands), -1) for match in REGISTER.finditer(one)
+    ]
+    shapes = tuple(REGISTER.sub(_file, one) for one in operands)
+    return Canonical(
+        f"{REGISTER.sub(_file, each.predicate)} {each.mnemonic} {', '.join(shapes)}",
+        tuple((FILES[match[1]], int(match[2])) for _, match in named),
+        shapes,
+        tuple(place for place, _ in named),
+    )
+
+
+def _file(register: re.Match[str]) -> str:
+    return register[1]
+
+
+def _without_places(operand: str, name: str, base: int) -> str:
+    """An operand without what depends on where code and parameters are."""
+    operand = _LABEL.sub(lambda match: _label(match[1], name), operand)
+    operand = _SYMBOL.sub("label", operand).replace(f".text.{name}", "code")
+    return _BANK0.sub(lambda match: _parameter(int(match[1], 16), base), operand)
 
 
 def _label(text: str, name: str) -> str:

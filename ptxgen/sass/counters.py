@@ -76,7 +76,7 @@ def _passes(flow: Flow, loop: Loop, branch: Instruction, compare: Instruction, a
         return None
     before = _sources(flow, add, name) - {add.index}
     first = next(iter(before), ENTRY)
-    start = _moved(flow.function.instructions[first]) if len(before) == 1 and first != ENTRY else None
+    start = constant_of(flow.function.instructions[first]) if len(before) == 1 and first != ENTRY else None
     step = _signed(add)
     if start is None or not step:
         return None
@@ -94,7 +94,7 @@ def _sources(flow: Flow, reader: Instruction, name: Register) -> frozenset[int]:
     return frozenset(each for each in found if each == ENTRY or flow.function.instructions[each].opcode != "CALL")
 
 
-def _moved(each: Instruction) -> int | None:
+def constant_of(each: Instruction) -> int | None:
     """The constant that an instruction moves to a register; None where it does something else."""
     sources = each.operands[1:]
     if each.predicate or not _MOVE.match(each.opcode):

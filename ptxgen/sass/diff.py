@@ -9,7 +9,7 @@ name nor which registers the compiler chose counts (ptxas 13.5 does not always c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Literal
@@ -17,15 +17,27 @@ from typing import Literal
 from ptxgen.sass.align import align
 from ptxgen.sass.canonical import Canonical, canonical
 from ptxgen.sass.control import MASK
-from ptxgen.sass.flow import Flow
+from ptxgen.sass.dataflow import Dataflow
+from ptxgen.sass.flow import ENTRY, Flow
 from ptxgen.sass.listing import Function, Instruction, Listing
 from ptxgen.sass.loops import LoopPair, NoLoopError, address, chosen, matched
+from ptxgen.sass.order import arrival, moved
 from ptxgen.sass.ptx_lines import Lines, changed_lines
-from ptxgen.sass.registers import other_definitions
+from ptxgen.sass.registers import other_definitions, swapped
 from ptxgen.sass.summary import Summary, summarize
 
 Kind = Literal[
-    "removed", "added", "opcode", "modifier", "predicate", "operand", "target", "register", "control", "encoding"
+    "removed",
+    "added",
+    "opcode",
+    "modifier",
+    "predicate",
+    "operand",
+    "target",
+    "register",
+    "moved",
+    "control",
+    "encoding",
 ]
 #: Functions without a partner of the same name count as renamed from this likeness on.
 _RENAMED = 0.8
@@ -281,47 +293,123 @@ def _likeness(one: Function, other: Function) -> float:
 
 def _compared(one: Function, other: Function, a: Listing, b: Listing) -> Pair:
     a_flow, b_flow = Flow(one), Flow(other)
-    a_codes, b_codes = canonical(one, a.target), canonical(other, b.target)
-    pairs = align(a_flow, b_flow, a_codes, b_codes)
-    back = {j: i for i, j in pairs.items()}
-    found: list[Difference] = []
-    moved: list[tuple[int, int]] = []
-    for i, instruction in enumerate(one.instructions):
-        j = pairs.get(i)
-        if j is None:
-            found.append(Difference("removed", i, None, instruction.text))
-            continue
-        difference = _difference(i, j, one, other, a_codes, b_codes, pairs)
-        if difference is not None:
-            found.append(difference)
-        elif a_codes[i].registers != b_codes[j].registers:
-            moved.append((i, j))
-    found += [Difference("added", None, j, other.instructions[j].text) for j in range(len(b_codes)) if j not in back]
-    renamed: list[tuple[int, int]] = []
-    if moved:
-        known = a.has_life_ranges and b.has_life_ranges
-        wrong = other_definitions(a_flow, b_flow, a_codes, b_codes, pairs) if known else {i for i, _ in moved}
-        renamed = [(i, j) for i, j in moved if i not in wrong]
-        unlike = wrong - {each.a for each in found}
-        found += [Difference("register", i, pairs[i], _register_detail(a_codes[i], b_codes[pairs[i]])) for i in unlike]
-    renamed_a = {i for i, _ in renamed}
-    told = {each.a for each in found}
-    for i, j in pairs.items():
-        if i not in told and (detail := _in_the_word(one.instructions[i], other.instructions[j], i in renamed_a)):
-            found.append(Difference(detail[0], i, j, detail[1]))
+    ones, others = Dataflow(a_flow, canonical(one, a.target)), Dataflow(b_flow, canonical(other, b.target))
+    pairs = align(ones, others)
+    found = _Differences(ones, others, pairs, known=a.has_life_ranges and b.has_life_ranges)
+    differences = list(found.all())
     if _hidden(one) != _hidden(other):
-        found.append(Difference("encoding", None, None, "code after the last instruction that control reaches"))
-    found.sort(key=lambda each: (each.a if each.a is not None else back_position(each.b or 0, back), each.b or 0))
+        differences.append(Difference("encoding", None, None, "code after the last instruction that control reaches"))
+    back = {j: i for i, j in pairs.items()}
+    differences.sort(key=lambda each: (each.a if each.a is not None else back_position(each.b or 0, back), each.b or 0))
     return Pair(
         one,
         other,
         summarize(one, a, a_flow),
         summarize(other, b, b_flow),
-        tuple(found),
-        tuple(renamed),
+        tuple(differences),
+        found.renamed,
         tuple(_resources(one, other)),
         loops=matched(a_flow, b_flow, pairs),
     )
+
+
+class _Differences:
+    """What differs between two functions of which the instructions are paired."""
+
+    def __init__(self, a: Dataflow, b: Dataflow, pairs: Mapping[int, int], *, known: bool) -> None:
+        self.a, self.b, self.pairs = a, b, pairs
+        self.one, self.other = a.flow.function, b.flow.function
+        self.moved = moved(a.flow, pairs)
+        staying = {i: j for i, j in pairs.items() if i not in self.moved}
+        places = set(staying.values())
+        self._staying = (
+            [each.index in staying for each in self.one.instructions],
+            [each.index in places for each in self.other.instructions],
+        )
+        unlike = {i for i, j in pairs.items() if a.canonical[i].registers != b.canonical[j].registers}
+        if known:
+            self.wrong = other_definitions(a, b, pairs) if unlike or staying != pairs else set[int]()
+        else:
+            self.wrong = unlike
+        self.renamed = tuple((i, j) for i, j in sorted(pairs.items()) if i in unlike - self.wrong)
+        self._renamed = {i for i, _ in self.renamed}
+
+    def all(self) -> Iterator[Difference]:
+        """All differences but of the order of functions, those of `a` first."""
+        for each in self.one.instructions:
+            i, j = each.index, self.pairs.get(each.index)
+            if j is None:
+                yield Difference("removed", i, None, each.text)
+            elif (found := self._of(i, j)) is not None:
+                yield found
+        partners = set(self.pairs.values())
+        for each in self.other.instructions:
+            if each.index not in partners:
+                yield Difference("added", None, each.index, each.text)
+
+    def _of(self, i: int, j: int) -> Difference | None:
+        """The difference of a pair: what it does, then where it stands, then how it is scheduled and encoded."""
+        left, right = self.one.instructions[i], self.other.instructions[j]
+        if left.opcode != right.opcode:
+            return Difference("opcode", i, j, f"{left.mnemonic} -> {right.mnemonic}")
+        if left.modifiers != right.modifiers:
+            return Difference("modifier", i, j, f"{left.mnemonic} -> {right.mnemonic}")
+        a, b = self.a.canonical[i].key, self.b.canonical[j].key
+        if _guard(a) != _guard(b):
+            return Difference("predicate", i, j, f"{left.predicate or 'none'} -> {right.predicate or 'none'}")
+        if a != b:
+            return Difference("operand", i, j, f"{', '.join(left.operands)} -> {', '.join(right.operands)}")
+        ones, others = (_targets(function, each) for function, each in ((self.one, left), (self.other, right)))
+        if [self._end(target) for target in ones] != [arrival(target, self._staying[1]) for target in others]:
+            return Difference("target", i, j, f"{_addresses(self.one, ones)} -> {_addresses(self.other, others)}")
+        if i in self.wrong:
+            return Difference("register", i, j, self._registers(i, j))
+        word = _in_the_word(left, right, i in self._renamed)
+        if i in self.moved and (word is None or word[0] == "control"):
+            count = self.moved[i]
+            way = f"{abs(count)} instruction{'s' * (abs(count) != 1)} {'up' if count < 0 else 'down'}"
+            return Difference("moved", i, j, f"{way}; control: {word[1]}" if word else way)
+        return Difference(word[0], i, j, word[1]) if word else None
+
+    def _end(self, target: int) -> int:
+        """The instruction of `b` for a branch target; the end stands for the end."""
+        place = arrival(target, self._staying[0])
+        return self.pairs[place] if place < len(self.one.instructions) else len(self.other.instructions)
+
+    def _registers(self, i: int, j: int) -> str:
+        """What a pair reads of other instructions: the registers, with the addresses of what wrote them."""
+        ones, others = self.a.reads[i], self.b.reads[j]
+        shared = {replace(each, source=self.pairs.get(each.source, each.source)) for each in ones} & others
+        slots = {each.slot for each in others - shared} | {
+            each.slot for each in ones if replace(each, source=self.pairs.get(each.source, each.source)) not in shared
+        }
+        left, right = (_origins(side, at, slots) for side, at in ((self.a, i), (self.b, j)))
+        if not slots or not left or not right:
+            return _numbers(self.a.canonical[i], self.b.canonical[j])
+        exchanged = "exchanged sources, " if swapped(self.a, self.b, i, j, self.pairs) else ""
+        return f"{exchanged}{left} -> {right}"
+
+
+def _origins(side: Dataflow, index: int, slots: Set[int]) -> str:
+    """Operands of an instruction with the addresses of what wrote them: `R5 of 0140, R7 of 0150`."""
+    each, function = side.flow.function.instructions[index], side.flow.function
+    found: list[str] = []
+    for slot in sorted(slots):
+        sources = sorted({read.source for read in side.reads[index] if read.slot == slot})
+        places = "|".join(f"{function.instructions[one].address:04x}" if one != ENTRY else "entry" for one in sources)
+        operand = each.predicate if slot == -1 else each.operands[slot] if slot >= 0 else ""
+        found.append(f"{operand} of {places}" if places else operand)
+    return ", ".join(filter(None, found))
+
+
+def _numbers(one: Canonical, other: Canonical) -> str:
+    names = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
+    pairs = [
+        f"{names[x[0]]}{x[1]} -> {names[y[0]]}{y[1]}"
+        for x, y in zip(one.registers, other.registers, strict=False)
+        if x != y
+    ]
+    return ", ".join(pairs) or "the same registers, with other definitions"
 
 
 def _hidden(function: Function) -> list[int]:
@@ -345,31 +433,6 @@ def _resources(one: Function, other: Function) -> list[tuple[str, int | None, in
     return [row for row in rows if row[1] != row[2]]
 
 
-def _difference(
-    i: int,
-    j: int,
-    one: Function,
-    other: Function,
-    a_codes: Sequence[Canonical],
-    b_codes: Sequence[Canonical],
-    pairs: dict[int, int],
-) -> Difference | None:
-    """What differs besides registers, control code and encoding."""
-    left, right = one.instructions[i], other.instructions[j]
-    if left.opcode != right.opcode:
-        return Difference("opcode", i, j, f"{left.mnemonic} -> {right.mnemonic}")
-    if left.modifiers != right.modifiers:
-        return Difference("modifier", i, j, f"{left.mnemonic} -> {right.mnemonic}")
-    if a_codes[i].key != b_codes[j].key:
-        if _guard(a_codes[i].key) != _guard(b_codes[j].key):
-            return Difference("predicate", i, j, f"{left.predicate or 'none'} -> {right.predicate or 'none'}")
-        return Difference("operand", i, j, f"{', '.join(left.operands)} -> {', '.join(right.operands)}")
-    ones, others = (_targets(function, each) for function, each in ((one, left), (other, right)))
-    if [_end(pairs, target, one, other) for target in ones] != others:
-        return Difference("target", i, j, f"{_addresses(one, ones)} -> {_addresses(other, others)}")
-    return None
-
-
 def _guard(key: str) -> str:
     return key.partition(" ")[0]
 
@@ -378,24 +441,9 @@ def _targets(function: Function, each: Instruction) -> list[int]:
     return [function.labels[name] for name in each.targets if name in function.labels]
 
 
-def _end(pairs: dict[int, int], target: int, one: Function, other: Function) -> int | None:
-    """The instruction of the other function for a branch target; the end stands for the end."""
-    return len(other.instructions) if target >= len(one.instructions) else pairs.get(target)
-
-
 def _addresses(function: Function, indices: Sequence[int]) -> str:
     instructions = function.instructions
     return ", ".join(f"{instructions[i].address:#x}" if i < len(instructions) else "end" for i in indices) or "none"
-
-
-def _register_detail(one: Canonical, other: Canonical) -> str:
-    names = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
-    pairs = [
-        f"{names[x[0]]}{x[1]} -> {names[y[0]]}{y[1]}"
-        for x, y in zip(one.registers, other.registers, strict=False)
-        if x != y
-    ]
-    return ", ".join(pairs) or "the same registers, with other definitions"
 
 
 def _in_the_word(left: Instruction, right: Instruction, renamed: bool) -> tuple[Kind, str] | None:
@@ -403,7 +451,10 @@ def _in_the_word(left: Instruction, right: Instruction, renamed: bool) -> tuple[
     if left.word == right.word:
         return None
     if left.control != right.control:
-        return "control", f"{left.control} -> {right.control}"
+        ones, others = str(left.control), str(right.control)
+        if ones == others:
+            return "control", f"{ones}, reuse of operands {left.control.reuse:04b} -> {right.control.reuse:04b}"
+        return "control", f"{ones} -> {others}"
     ignored = MASK
     if renamed:
         ignored |= _REGISTER_BITS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,13 +107,10 @@ class Flow:
         entering = self._entering()
         found: list[Mapping[Register, frozenset[int]]] = []
         for block, state in zip(self.blocks, entering, strict=True):
+            guarded = _Guarded(state)
             for each in self.function.instructions[block.start : block.end]:
-                registers = each.registers
-                found.append({register: state.get(register, _OUTSIDE) for register in registers.reads})
-                if registers.writes:
-                    here = frozenset((each.index,))
-                    for register in registers.writes:
-                        state[register] = state.get(register, _OUTSIDE) | here if each.predicate else here
+                found.append({register: guarded.read(register, each.predicate) for register in each.registers.reads})
+                guarded.write(each)
         return found
 
     def _entering(self) -> list[dict[Register, frozenset[int]]]:
@@ -165,6 +163,64 @@ class Flow:
         return following
 
 
+class _Guarded:
+    """The definitions at a place in a block, told apart by the predicates under which they are made and read there.
+
+    What an instruction reads under @P0 it has from the last one under @P0, as long as P0 stays; one under @P0 and one
+    under @!P0 leave no other.
+    """
+
+    def __init__(self, state: dict[Register, frozenset[int]]) -> None:
+        self._state = state
+        self._under: dict[str, dict[Register, frozenset[int]]] = {}
+        #: Guards that hold whenever another holds: of P1, the conjunction of a comparison with P0, @P0.
+        self._implied: dict[str, str] = {}
+
+    def read(self, register: Register, guard: str) -> frozenset[int]:
+        while guard:
+            if found := self._under.get(guard, {}).get(register):
+                return found
+            guard = self._implied.get(guard, "")
+        return self._state.get(register, _OUTSIDE)
+
+    def write(self, each: Instruction) -> None:
+        """The results of an instruction."""
+        here, guard = frozenset((each.index,)), each.predicate
+        against = _negated(guard) if guard else ""
+        for register in each.registers.writes:
+            for name, known in self._under.items():
+                if not guard:
+                    known.pop(register, None)
+                elif name != against and register in known:
+                    known[register] |= here
+            if not guard:
+                self._state[register] = here
+                continue
+            other = self._under.get(against, {}).get(register)
+            self._state[register] = here | (other or self._state.get(register, _OUTSIDE))
+            self._under.setdefault(guard, {})[register] = here
+        for file, number in each.registers.writes:
+            if file in _PREDICATES:
+                self._forget(f"@{_PREDICATES[file]}{number}")
+        if not guard and each.operands and _PREDICATE.fullmatch(each.operands[-1]):
+            result, last = each.operands[0], f"@{each.operands[-1]}"
+            if "AND" in each.modifiers and result != each.operands[-1]:
+                self._implied[f"@{result}"] = last
+            elif "OR" in each.modifiers and result != each.operands[-1]:
+                self._implied[f"@!{result}"] = _negated(last)
+
+    def _forget(self, guard: str) -> None:
+        """A predicate has another value."""
+        gone = {guard, _negated(guard)}
+        for name in gone:
+            self._under.pop(name, None)
+        self._implied = {x: y for x, y in self._implied.items() if x not in gone and y not in gone}
+
+
+def _negated(guard: str) -> str:
+    return guard.replace("@", "@!").replace("!!", "")
+
+
 def _join(target: dict[Register, frozenset[int]], leaving: Mapping[Register, frozenset[int]], *, first: bool) -> bool:
     """Add definitions to those that reach a block; whether any is new. What a path lacks, it has from outside."""
     if first and not target:
@@ -183,6 +239,9 @@ def _join(target: dict[Register, frozenset[int]], leaving: Mapping[Register, fro
     return changed
 
 
+_PREDICATE = re.compile(r"!?U?P\d")
+#: Predicates by their file.
+_PREDICATES = {"PRED": "P", "UPRED": "UP"}
 _NOTHING: frozenset[int] = frozenset()
 _OUTSIDE = frozenset((ENTRY,))
 

@@ -2,134 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 
-from ptxgen.sass.canonical import Canonical
-from ptxgen.sass.flow import ENTRY, Flow, Register
+from ptxgen.sass.dataflow import Dataflow, Read
+from ptxgen.sass.flow import ENTRY
 
-#: What the operands of a pair of instructions say: (register in a, register in b), the results first.
-_Named = list[tuple[Register, Register]]
+#: A source without a partner.
+_NONE = -2
 
 
-def other_definitions(
-    a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical], pairs: Mapping[int, int]
-) -> set[int]:
-    """The instructions of `a` that read or write another register than their partners in `b`.
+def other_definitions(a: Dataflow, b: Dataflow, pairs: Mapping[int, int]) -> set[int]:
+    """The instructions of `a` that read other results than their partners in `b`.
 
-    `pairs` gives the partner of each instruction. A result that nothing reads must have its own number. An instruction
-    with the same register numbers as its partner counts only where paired definitions of what it reads disagree:
-    a definition without a partner is a difference of its own.
+    `pairs` gives the partner of each instruction. A result that nothing reads must have its own number. What is read of
+    an instruction without a partner, or with another predicate than its partner, does not count: that is a difference
+    of its own, and decides which results arrive.
     """
-    named: dict[int, _Named] = {}
-    for i, j in pairs.items():
-        if a_codes[i].registers != b_codes[j].registers:
-            named[i] = list(zip(a_codes[i].registers, b_codes[j].registers, strict=False))
-    used = _used(a)
-    partners = set(pairs.values())
-    found: set[int] = set()
-    for i, j in pairs.items():
-        ones, others = a.definitions[i], b.definitions[j]
-        if i not in named and not _alone(ones, pairs.keys()) and not _alone(others, partners):
-            wrong = not _reads_agree(a, b, i, j, pairs, named)
-        else:
-            wrong = i in named and not (
-                len(ones) == len(others)
-                and _reads_agree(a, b, i, j, pairs, named)
-                and _writes_agree(a, b, i, j, named[i], used)
-            )
-        if wrong:
-            found.add(i)
-    return found
+    back = {j: i for i, j in pairs.items() if _guard(a, i) == _guard(b, j)}
+    known = set(back.values())
+    return {i for i, j in pairs.items() if not (_reads_agree(a, b, i, j, back, known) and _writes_agree(a, b, i, j))}
 
 
-def _alone(read: Mapping[Register, frozenset[int]], paired: Set[int]) -> bool:
-    """Whether some register that is read may come from an instruction without a partner."""
-    return any(each != ENTRY and each not in paired for sources in read.values() for each in sources)
+def _guard(side: Dataflow, index: int) -> str:
+    return side.canonical[index].key.partition(" ")[0]
 
 
-def _reads_agree(a: Flow, b: Flow, i: int, j: int, pairs: Mapping[int, int], named: Mapping[int, _Named]) -> bool:
-    """Whether every register that an instruction reads has the definitions that its partner sees."""
-    ones, others = a.definitions[i], b.definitions[j]
-    return len(ones) == len(others) and all(
-        one in ones and other in others and _same_sources(ones[one], others[other], one, other, pairs, named)
-        for one, other in _reads(a, i, named.get(i), b, j)
-    )
+def swapped(a: Dataflow, b: Dataflow, i: int, j: int, pairs: Mapping[int, int]) -> bool:
+    """Whether two instructions read the same results by operands whose order does not matter, in another order."""
+    ones = {(a.named(i, each), pairs.get(each.source, each.source)) for each in a.reads[i]}
+    return ones == {(b.named(j, each), each.source) for each in b.reads[j]}
 
 
-def _used(flow: Flow) -> set[tuple[int, Register]]:
-    """Results that some instruction reads: (index, register)."""
-    return {(each, register) for read in flow.definitions for register, sources in read.items() for each in sources}
+def _reads_agree(a: Dataflow, b: Dataflow, i: int, j: int, back: Mapping[int, int], known: set[int]) -> bool:
+    """Whether every operand has the results that its partner sees. `back`: partners that count, in `known`."""
+    ones = a.reads[i]
+    others = {
+        Read(each.slot, ENTRY if each.source == ENTRY else back.get(each.source, _NONE), each.result, each.shift)
+        for each in b.reads[j]
+    }
+    if ones == others:
+        return True
+    alone = {each.slot for each in others if each.source == _NONE}
+    alone |= {each.slot for each in ones if each.source != ENTRY and each.source not in known}
+    return {each for each in ones if each.slot not in alone} == {each for each in others if each.slot not in alone}
 
 
-def _reads(a: Flow, i: int, named: _Named | None, b: Flow, j: int) -> list[tuple[Register, Register]]:
-    """The registers that an instruction reads, with those of its partner in the same operands."""
-    ones = a.function.instructions[i].registers
-    if named is None:
-        return [(register, register) for register in ones.reads]
-    others = b.function.instructions[j].registers
-    results = set(_results(named, ones.writes, others.writes))
-    found: list[tuple[Register, Register]] = []
-    bases: dict[Register, list[Register]] = {}
-    for position, (one, other) in enumerate(named):
-        if position in results and not (one in ones.reads and other in others.reads):
-            continue
-        bases.setdefault(one, []).append(other)
-        if one in ones.reads or one != other:
-            found.append((one, other))
-    for register in ones.reads - {one for one, _ in found}:
-        if (base := _base(register, bases)) is None:
-            found.append((register, register))
-            continue
-        distance = register[1] - base[1]
-        found += [(register, (file, number + distance)) for file, number in bases[base]]
-    return found
-
-
-def _results(named: _Named, writes: frozenset[Register], others: frozenset[Register]) -> list[int]:
-    """Positions of the operands that are results: the first operand of each register that is written."""
-    found: list[int] = []
-    seen: set[Register] = set()
-    for position, (one, other) in enumerate(named):
-        if one in writes and one not in seen and other in others:
-            found.append(position)
-        seen.add(one)
-    return found
-
-
-def _base(register: Register, bases: Mapping[Register, object]) -> Register | None:
-    """The operand that a register belongs to: an operand names the first of several, the others follow it."""
-    return max((each for each in bases if each[0] == register[0] and each[1] <= register[1]), default=None)
-
-
-def _same_sources(
-    ones: frozenset[int],
-    others: frozenset[int],
-    one: Register,
-    other: Register,
-    pairs: Mapping[int, int],
-    named: Mapping[int, _Named],
-) -> bool:
-    """Whether two reads see the same results: of paired instructions, and the same one of several results."""
-    if frozenset(ENTRY if each == ENTRY else pairs.get(each, -2 - each) for each in ones) != others:
+def _writes_agree(a: Dataflow, b: Dataflow, i: int, j: int) -> bool:
+    """Whether both write as many registers, and results that nothing reads have the same numbers."""
+    ones, others = (side.flow.function.instructions[at].registers.writes for side, at in ((a, i), (b, j)))
+    if ones == others:
+        return True
+    if len(ones) != len(others):
         return False
-    return all(one == other if each == ENTRY or each not in named else _turns(one, other, named[each]) for each in ones)
-
-
-def _turns(one: Register, other: Register, named: _Named) -> bool:
-    """Whether an instruction that writes `one` has `other` as the same result in its partner."""
-    return any(
-        first[0] == one[0] and first[1] <= one[1] and (second[0], second[1] + one[1] - first[1]) == other
-        for first, second in named
-    )
-
-
-def _writes_agree(a: Flow, b: Flow, i: int, j: int, named: _Named, used: set[tuple[int, Register]]) -> bool:
-    """Whether results that nothing reads have the same numbers, and both write as many registers."""
-    ones, others = a.function.instructions[i].registers, b.function.instructions[j].registers
-    if len(ones.writes) != len(others.writes):
-        return False
-    return all(
-        one == other or any((i, each) in used for each in ones.writes if each[0] == one[0] and each[1] >= one[1])
-        for position, (one, other) in enumerate(named)
-        if position in _results(named, ones.writes, others.writes)
-    )
+    pairs = zip(a.canonical[i].registers, b.canonical[j].registers, strict=False)
+    named = [(one, other) for one, other in pairs if one in ones and other in others and one != other]
+    return all(any((i, each) in a.read for each in ones if each[0] == one[0] and each[1] >= one[1]) for one, _ in named)

@@ -155,11 +155,20 @@ def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iter
     yield from _warnings(pair)
     if pair.renamed:
         yield f"  {_renamed(pair)}"
-    shown = pair.differences if everything else pair.differences[:_SHOWN]
+    shown = pair.differences if everything else _first(pair.differences)
     yield from _hunks(comparison, pair, shown)
     if len(shown) < len(pair.differences):
-        yield f"  and {len(pair.differences) - len(shown)} more differences (--all shows them)"
+        left = Counter(each.kind for each in pair.differences)
+        left.subtract(each.kind for each in shown)
+        kinds = ", ".join(f"{count} {kind}" for kind, count in left.most_common() if count)
+        yield f"  and {left.total()} more differences ({kinds}; --all shows them)"
     yield from _ptx_lines(comparison, pair)
+
+
+def _first(differences: Sequence[Difference]) -> Sequence[Difference]:
+    """The differences that are shown: those of what the code does before those of its schedule."""
+    ordered = sorted(range(len(differences)), key=lambda index: differences[index].kind in _SCHEDULE)
+    return [differences[index] for index in sorted(ordered[:_SHOWN])]
 
 
 def loop_change(pair: LoopPair) -> str:
@@ -279,7 +288,9 @@ def _change(a: int | None, b: int | None) -> str:
 
 
 #: Kinds whose two instructions do not show what differs.
-_HIDDEN = frozenset({"control", "encoding", "target", "register"})
+_HIDDEN = frozenset({"control", "encoding", "target", "register", "moved"})
+#: Kinds of the same instruction, issued earlier or later.
+_SCHEDULE = frozenset({"moved", "control"})
 
 
 def _hunks(comparison: Comparison, pair: Pair, differences: Sequence[Difference]) -> Iterator[str]:
@@ -296,7 +307,7 @@ def _hunks(comparison: Comparison, pair: Pair, differences: Sequence[Difference]
                 yield f"    {'  ' if now[0] == now[1] else side + ' '}{text}"
         headings = now
         left, right = _side(pair.a, each.a), _side(pair.b, each.b)
-        sign = {"removed": "-", "added": "+"}.get(each.kind, "!")
+        sign = {"removed": "-", "added": "+", "moved": "~"}.get(each.kind, "!")
         yield f"  {sign} {left:<72} │ {right}"
         causes = comparison.causes_of(pair, each) if len(comparison.causes) > 1 else ""
         if each.kind in _HIDDEN or causes:
