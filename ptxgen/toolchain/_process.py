@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +24,17 @@ class Outcome:
 def run_tool(command: Sequence[str], folder: Path | None, timeout: float | None) -> Outcome:
     """Run `command` in `folder`; `timeout` is in seconds, None waits for ever."""
     name = Path(command[0]).name
+    # nvcc and ptxas fail where TMPDIR is read-only; tempfile finds another folder.
+    variables = {**os.environ, "TMPDIR": tempfile.gettempdir()}
     try:
         done = subprocess.run(
-            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
+            command,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
         )
     except subprocess.TimeoutExpired as expired:
         failure = f"{name} did not finish within {timeout:g} seconds and was stopped"
