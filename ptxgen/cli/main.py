@@ -83,6 +83,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for what it lacks
     words = sys.argv[1:] if arguments is None else arguments
     try:
+        _require_folder()
         command = typer.main.get_command(app.for_words(words))
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         code = command.main(
@@ -100,6 +101,14 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         if code is None:
             raise
         return code
+
+
+def _require_folder() -> None:
+    """Raises InputError in a folder that has been deleted, where paths mean nothing."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise errors.InputError(f"cannot use the working directory: {(error.strerror or str(error)).lower()}") from None
 
 
 def main() -> None:

@@ -173,6 +173,19 @@ def test_a_binary_file_is_named_as_such(cli: Cli, tmp_path: Path) -> None:
     assert outcome.code == 2
 
 
+@pytest.mark.parametrize("words", [["check", "k.ptx"], ["run", "k.ptx"], ["kernels"], ["sass", "k.ptx"]])
+def test_a_working_directory_that_is_gone(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    outcome = cli(*words)
+    assert outcome.err == "error: cannot use the working directory: no such file or directory\n"
+    assert (outcome.code, outcome.out) == (2, "")
+
+
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read and write anything")
 def test_files_without_permission(cli: Cli, ptx_file: Path) -> None:
     ptx_file.chmod(0)
