@@ -109,9 +109,12 @@ def _paths(words: Sequence[str]) -> Iterator[str]:
 
 
 def _in_folder(folder: str) -> Iterator[str]:
-    for root, folders, names in os.walk(folder):
+    """The .ptx files of a folder, and folders in it that cannot be listed: reading these says why."""
+    unlisted: list[str] = []
+    for root, folders, names in os.walk(folder, onerror=lambda error: unlisted.append(str(error.filename))):
         folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _LEFT_OUT)
         yield from (os.path.join(root, each) for each in sorted(names) if each.endswith(".ptx"))
+    yield from unlisted
 
 
 def _watch(file: str, options: _Options) -> NoReturn:

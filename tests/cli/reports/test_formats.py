@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -49,6 +50,23 @@ def test_several_files_and_folders_have_one_exit_code(cli: Cli, project: Path) -
     assert unusable.out.endswith("3 files: 1 error, 1 not usable\n")
     (project / "empty").mkdir()
     assert cli("check", "empty").err == "error: empty has no .ptx files\n"
+
+
+def test_a_folder_that_cannot_be_listed_is_not_legal(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = os.scandir
+
+    def refused(folder: str) -> object:
+        if Path(folder).name == "sub":
+            raise PermissionError(13, "Permission denied", folder)
+        return listed(folder)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    outcome = cli("check", ".")
+    assert outcome.err.startswith("error: cannot read ./sub: ")
+    assert (outcome.code, outcome.out.splitlines()[-1]) == (2, "2 files: all legal, 1 not usable")
+    outcome = cli("check", "sub")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: cannot read sub: ")
 
 
 def test_a_comment_that_accepts_nothing_known_is_named_by_its_line(cli: Cli, project: Path) -> None:
