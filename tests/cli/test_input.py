@@ -56,7 +56,7 @@ SENTENCES = [
     ([*RUN, "--advice", "2", "--device", "gpu"], "--advice is for the emulator; on a GPU, use Nsight Compute"),
     ([*RUN, "--schedules", "3", "--schedule", "late"], "--schedules tries eager, late and random in turn; leave out "
      "--schedule"),
-    (["explain", "foo", "1"], "with a VALUE, FORMAT must be smem, wgmma, idesc, zero-mask, policy or tensormap, "
+    (["explain", "foo", "1"], "with a VALUE, FORMAT must be smem, wgmma, idesc, zero-mask, policy, tmem or tensormap, "
      "not 'foo'; an instruction goes into one pair of quotes"),
     (["explain", "smem", "1", "--kind", "f16"], "--kind is for idesc, not for smem"),
     (["explain", "smem", "--wrong"], "no such option: --wrong (see 'ptxgen explain --help')"),
