@@ -62,6 +62,15 @@ def test_the_changelog_has_this_version_first() -> None:
     assert all(re.fullmatch(r"\d+\.\d+\.\d+ \((\d{4}-\d\d-\d\d|unreleased)\)", each) for each in headings)
 
 
+def test_contributing_names_every_folder() -> None:
+    named = set(re.findall(r"`([\w/]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    packages = {f"ptxgen/{each.parent.name}" for each in (ROOT / "ptxgen").glob("*/__init__.py")}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    folders = {each.split("/")[0] for each in tracked.splitlines() if "/" in each}
+    assert (packages | {each for each in folders if each[0] != "."}) - named - {"ptxgen"} == set()
+    assert {each for each in named if each.startswith("ptxgen/") and not (ROOT / each).exists()} == set()
+
+
 def test_a_locale_without_utf_8_and_no_home(tmp_path: Path) -> None:
     folder = tmp_path / "zwei wörter"
     folder.mkdir()
