@@ -72,7 +72,7 @@ def test_the_api_has_every_public_name() -> None:
             assert re.search(rf"\}} {name}\b|`[\w.]+\.{name}`", text), (module, name)
     launch = pages["api/ptxgen.device.md"]
     assert "{py:method} raise_for_status(advice: builtins.bool = False) -> ptxgen.device.LaunchReport" in launch
-    assert "What was not checked, or not reported, in words" in launch  # the comment of an attribute
+    assert "Reasons why a check is partial, in words" in launch  # the comment of an attribute
     assert "```python\n>>> import numpy as np" in pages["api/ptxgen.emulator.md"]
 
 
