@@ -98,6 +98,35 @@ class Flow:
             for each in self.function.instructions[self.blocks[number].start : self.blocks[number].end]
         ]
 
+    def executed(self, loop: Loop) -> list[Instruction]:
+        """The instructions of a loop, with those of the subroutines that it calls once for each call in it."""
+        return [one for each in self.instructions(loop) for one in (each, *self.called(each))]
+
+    def called(self, each: Instruction) -> tuple[Instruction, ...]:
+        """The instructions of the subroutine that a CALL names, with those that it calls in turn."""
+        if each.opcode != "CALL":
+            return ()
+        return tuple(one for name in each.targets for one in self._subroutine(name, frozenset()))
+
+    def _subroutine(self, name: str, callers: frozenset[str]) -> list[Instruction]:
+        """What a subroutine executes; nothing of one that is elsewhere, or calls itself."""
+        if name not in self.function.subroutines or name in callers:
+            return []
+        number = self.block_of[self.function.subroutines[name]]
+        reached, left = {number}, [number]
+        while left:
+            following = set(self.blocks[left.pop()].following) - reached
+            reached |= following
+            left += following
+        found: list[Instruction] = []
+        for block in sorted(reached):
+            for each in self.function.instructions[self.blocks[block].start : self.blocks[block].end]:
+                found.append(each)
+                if each.opcode == "CALL":
+                    for inner in each.targets:
+                        found += self._subroutine(inner, callers | {name})
+        return found
+
     @cached_property
     def definitions(self) -> list[Mapping[Register, frozenset[int]]]:
         """For each instruction and each register that it reads: the instructions that may have written it.

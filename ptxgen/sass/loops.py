@@ -44,7 +44,8 @@ class LoopSummary:
     """A loop: where it begins, its instructions and classes, and the sum of the stalls of one pass.
 
     `issue_slots` counts the instructions that issue, NOP included; `stall` adds up their stall counts in cycles: the
-    least time of a pass for one warp, scoreboard waits left out. All include the loops inside, each once.
+    least time of a pass for one warp, scoreboard waits left out. All include the loops inside, each once, and the
+    subroutines that are called, such as those of divisions, once for each call.
     `ptx_lines` are the first and last line of the PTX, `ptx_line` and `source` the line of the branch back.
     `role` says of loops without work of their own what they are. `step` is what a pass adds to the counter that ends
     the loop, without its sign; None where no constant is added to one. `passes` is how often the loop runs each time
@@ -104,8 +105,8 @@ def stall(each: Instruction) -> int:
 
 def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
     """The figures of a loop, inner loops included."""
-    body = flow.instructions(loop)
-    lines = [each.ptx_line for each in body if each.ptx_line is not None]
+    body = flow.executed(loop)
+    lines = [each.ptx_line for each in flow.instructions(loop) if each.ptx_line is not None]
     latch = _latch(flow, loop)
     counter = counter_of(flow, loop)
     instructions, stalls = _pass(flow, loop)
@@ -131,13 +132,13 @@ def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
 
 def _pass(flow: Flow, loop: Loop) -> tuple[int, int]:
     """Instructions and stall sum of a pass, with the loops inside as often as their counters say, else once."""
-    body = flow.instructions(loop)
+    body = flow.executed(loop)
     instructions, stalls = sum(each.opcode != "NOP" for each in body), sum(map(stall, body))
     inner = [each for each in flow.loops if each.blocks < loop.blocks]
     for each in inner:
         if any(each.blocks < other.blocks for other in inner) or role_of(flow, each):
             continue
-        counter, plain = counter_of(flow, each), flow.instructions(each)
+        counter, plain = counter_of(flow, each), flow.executed(each)
         passes = counter.passes if counter is not None and counter.passes else 1
         count, cycles = _pass(flow, each)
         instructions += passes * count - sum(one.opcode != "NOP" for one in plain)
@@ -341,6 +342,7 @@ def _rolled(one: _Working, other: _Working) -> bool:
 class _Working:
     """A loop that does work: its instructions and figures, the loop around it and those directly in it, by index."""
 
+    flow: Flow
     body: Sequence[Instruction]
     figures: LoopSummary
     outer: int | None
@@ -359,7 +361,13 @@ def _working(flow: Flow) -> dict[int, _Working]:
         for i in wanted
     }
     return {
-        i: _Working(flow.instructions(flow.loops[i]), figures[i], around[i], tuple(j for j in wanted if around[j] == i))
+        i: _Working(
+            flow,
+            flow.instructions(flow.loops[i]),
+            figures[i],
+            around[i],
+            tuple(j for j in wanted if around[j] == i),
+        )
         for i in wanted
     }
 
@@ -377,7 +385,7 @@ def _likeness(one: _Working, other: _Working, pairs: Mapping[int, int], lines: C
 
 
 def _pair(one: _Working, other: _Working, lines: Correspondence, sources: Mapping[int, tuple[str, str]]) -> LoopPair:
-    left, right = _by_line(one.body), _by_line(other.body)
+    left, right = _by_line(one), _by_line(other)
     votes = [sources[each.index] for each in one.body if each.index in sources]
     rows = [
         (_place(short(line), short(its)), a, b, x, y)
@@ -392,13 +400,14 @@ def _place(one: str, other: str) -> str:
     return one or other if not one or not other or one == other else f"{one} -> {other}"
 
 
-def _by_line(body: Sequence[Instruction]) -> dict[str, tuple[int, int]]:
-    """Instructions and stall sum by source line; empty where there is no line table of a source."""
+def _by_line(loop: _Working) -> dict[str, tuple[int, int]]:
+    """Instructions and stall sum by source line, subroutines by that of their call; empty without a line table."""
     found: dict[str, tuple[int, int]] = {}
-    for each in body:
-        if each.source and each.opcode != "NOP":
+    for each in loop.body:
+        executed = [one for one in (each, *loop.flow.called(each)) if one.opcode != "NOP"]
+        if each.source and executed:
             count, cycles = found.get(each.source, (0, 0))
-            found[each.source] = count + 1, cycles + stall(each)
+            found[each.source] = count + len(executed), cycles + sum(map(stall, executed))
     return found
 
 

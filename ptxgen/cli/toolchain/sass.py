@@ -74,7 +74,8 @@ def sass(
             "--fail-on",
             metavar="LIST",
             help="diff: fail (exit code 1) only where figures grow, such as registers+2,spills,loop-stalls+5%. "
-            "loop-stalls, loop-instructions, loop-waits and loop-CLASS (loop-BAR) hold for every loop.",
+            "loop-stalls, loop-instructions, loop-waits and loop-CLASS (loop-BAR, loop-MUFU) hold for every loop. "
+            "Default of gate: registers,spills,loop-stalls+5%,loop-instructions+5%,loop-MUFU,loop-waits.",
             show_default=False,
         ),
         For(_DIFF, _GATE),
