@@ -15,6 +15,8 @@ _PAIR = re.compile(rf"[\[(]\s*{_NUMBER}\s*,\s*{_NUMBER}\s*[\])]|\belement\s+{_NU
 _REGISTER = re.compile(
     rf"\bthread\s*{_NUMBER}\b.*?\bregister\s*{_NUMBER}|\bregister\s*{_NUMBER}\s*of\s*thread\s*{_NUMBER}"
 )
+#: A question for LBO or SBO of a descriptor, which the notes of an answer have.
+_OFFSETS = re.compile(r"\b(is the (value of the )?|what |which )[ls]bo\b(?! mean)")
 _ADDRESS = re.compile(rf"\b(?:address|offset|byte)\s*(?:of|at)?\s*{_NUMBER}")
 _TYPES = {
     "f64": 64, "fp64": 64, "tf32": 32, "bf16": 16, "f16": 16, "fp16": 16, "half": 16, "e4m3": 8, "e5m2": 8, "fp8": 8,
@@ -98,6 +100,8 @@ def _place(words: Words, text: str) -> Words:
     kind = words[0]
     if kind == "pitch" or (kind == "scales" and any(each.startswith("along=") for each in words)):
         return ["at=0,0"] if kind == "scales" else ["access=matrix" if "matrix" in text else "access=column"]
+    if kind == "operand" and _OFFSETS.search(text):  # whose numbers are sizes
+        return ["at=0,0"]
     if found := _REGISTER.search(text):
         thread, register = (found[1], found[2]) if found[1] else (found[4], found[3])
         return [f"thread={thread}", f"register={register}"]
@@ -117,14 +121,11 @@ def _place(words: Words, text: str) -> Words:
         return [f"{'global_offset' if kind == 'scales' else 'address'}={found[1]}"]
     if kind == "accumulator" and (found := re.search(_ROW, text)):
         return [f"at={found[1]},0"]
-    if re.search(r"-metadata$|-scale-[ab]$", words[1]) and (found := re.search(rf"\b(row|column)\s*{_NUMBER}", text)):
-        return [f"row={found[2]}"]  # of B the column n
-    # The notes of an answer say how many columns or bytes there are, or the offsets of the descriptor.
-    asked = {
-        "accumulator": r"\bcolumns\b",
-        "tma": r"\bbytes\b",
-        "operand": r"\b(is the (value of the )?|what |which )[ls]bo\b(?! mean)",
-    }
+    if kind == "fragment" and (found := re.search(rf"\b(row|column)\s*{_NUMBER}", text)):
+        is_of_rows = re.search(r"-metadata$|-scale-[ab]$", words[1])  # of B the column n
+        return [f"{'row' if is_of_rows else found[1]}={found[2]}"]
+    # The notes of an answer say how many columns or bytes there are.
+    asked = {"accumulator": r"\bcolumns\b", "tma": r"\bbytes\b"}
     return ["at=0,0"] if kind in asked and re.search(asked[kind], text) else []
 
 
@@ -222,7 +223,7 @@ def _matrices(text: str) -> Words | None:
 
 
 def _warpgroup(text: str) -> Words | None:
-    found = re.search(r"\bm64n(\d+)k(\d+)\b", text)
+    found = re.search(r"\bm64n(\d+)(?:k\d+)?\b", text)
     if found is None and not re.search(r"\bw?gmma\b", text):
         return None
     if _letter(text) == "a":
@@ -264,7 +265,19 @@ def _operand(text: str) -> Words | None:
     mode = re.search(_SWIZZLE, text)
     swizzle = _mode(mode[1]) if mode else "none" if re.search(r"\b(no|without) swizzle|unswizzled", text) else "128B"
     type = next((each for each in _TYPES if re.search(rf"\b{each}\b", text)), "")
-    return ["operand", "k" if major[1] == "k" else "mn", swizzle, *([f"type={type}"] if type in _BOXED else [])]
+    words = ["operand", "k" if major[1] == "k" else "mn", swizzle, *([f"type={type}"] if type in _BOXED else [])]
+    return [*words, *_sizes(text)] if _OFFSETS.search(text) else words
+
+
+def _sizes(text: str) -> Words:
+    """The rows and K of a tile; elsewhere such numbers are an element's."""
+    both = re.search(r"\b(\d+)\s?x\s?(\d+)\b", text)
+    rows = both or re.search(r"\b[mn]\s*(?:=|of)?\s*(\d+)\b", text)
+    k = re.search(r"\bk\s*(?:=|of)?\s*(\d+)\b", text)
+    return [
+        *([f"rows={rows[1]}"] if rows else []),
+        *([f"k={both[2]}"] if both else [f"k={k[1]}"] if k else []),
+    ]
 
 
 def _pitch(text: str) -> Words | None:
@@ -280,7 +293,12 @@ def _pitch(text: str) -> Words | None:
 
 def _swizzle(text: str) -> Words | None:
     mode = re.search(_SWIZZLE, text)
-    return ["swizzle", _mode(mode[1])] if mode and "swizzl" in text else None
+    if mode is None or "swizzl" not in text:
+        return None
+    type = next((each for each in _TYPES if each in _BOXED and re.search(rf"\b{each}\b", text)), "")
+    if type and not re.search(rf"\bbytes?\s*{_NUMBER}", text):  # elements, so rows of K
+        return ["operand", "k", _mode(mode[1]), f"type={type}"]
+    return ["swizzle", _mode(mode[1])]
 
 
 def _mode(word: str) -> str:

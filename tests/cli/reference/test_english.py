@@ -12,6 +12,35 @@ from tests.support.command_line import Cli
 
 #: A question, the command that it is, and what the answer must contain.
 ELEMENTS = [
+    # Two groups of 64 columns lie 16 of K apart: 16 rows of 128 bytes.
+    (
+        "what is the LBO of an MN-major f16 operand with N 128, K 32 and 128B swizzle?",
+        "operand mn 128B type=f16 rows=128 k=32 at=0,0",
+        "LBO 4096, SBO 1024",
+    ),
+    (
+        "what is the SBO of a 128x64 K-major bf16 tile with 128B swizzle",
+        "operand k 128B type=bf16 rows=128 k=64 at=0,0",
+        "SBO 1024",
+    ),
+    # Row 24 is row 8 of warp 1: threads 32 to 35 hold it in registers 2, 3, 6, 7, ... (9.7.15.5.1.1.1).
+    (
+        "which registers hold row 24 of wgmma m64n16 D?",
+        "fragment of=wgmma-d n=16 row=24",
+        "thread 32, warp 1, lane 0, register 2",
+    ),
+    # Column 3 of B: lanes 12 to 15, whose group is 3.
+    (
+        "which threads hold column 3 of B in mma.m16n8k32 s8",
+        "fragment of=mma-b bits=8 k=32 column=3",
+        "thread 12, register 0",
+    ),
+    # Element 40 of bf16 is byte 80, chunk 5, of row 17: 5 ^ 17 % 8 = 4.
+    (
+        "at which byte is element (17, 40) in a 128B swizzled bf16 tile",
+        "operand k 128B type=bf16 at=17,40",
+        "address 0x8c0",
+    ),
     # Layout D: lane 40 is row 40, column 128 + 3 is n 3.
     (
         "what is the TMEM address of row 40, column 3 of an accumulator with M 128 and N 64 that begins at column 128?",
