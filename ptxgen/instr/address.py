@@ -32,7 +32,7 @@ class isspacep_32(isspacep):
     """As isspacep, of an address in a 32-bit register (measured, ptxas 13.5, which crashes where it is constant)."""
 
     syntax = "isspacep.space p, a"
-    a: OperandLike = source("u32", immediate=False)
+    a: OperandLike = register("u32", sums=True)
 
 
 class cvta(Instruction, section="9.7.9.20", ptx="2.0", targets=ALL):

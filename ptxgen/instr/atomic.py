@@ -1,12 +1,15 @@
 """Atomic operations on memory: with a result (atom), without (red), and asynchronous. PTX ISA 9.7.13.5 to 9.7.13.7."""
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
+from ptxgen.instr.expanded import element_result
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
-from ptxgen.instr.model.operands import address, register, source, vector
+from ptxgen.instr.model.operands import address, is_sink, register, source, vector
+from ptxgen.instr.model.symbols import Problem, Resolver
 from ptxgen.instr.model.syntax_line import flag
-from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.instr.model.targets import ALL, Availability, Target
 
 _Global = Literal["global"]
 _Space = Literal["global", "shared", "shared::cta", "shared::cluster"]
@@ -86,15 +89,23 @@ def _b128(form: Any) -> bool:
     return form.type == "b128"
 
 
+def _without_result(form: Any) -> bool:
+    return is_sink(form.d)
+
+
 class _Atom(Instruction, section="9.7.13.5", ptx="1.1", targets=ALL):
     d: OperandLike = register("type", sink=True)
     a: OperandLike = address("space", variables=_SPACES, memory="read-write")
-    b: OperandLike = source("type", plain=_b128)
+    b: OperandLike = source("type", plain=_b128, float_sums=_without_result)
     _: KW_ONLY
     sem: Literal["relaxed", "acquire", "release", "acq_rel"] | None = None
     scope: _Scope | None = None
     space: _Space | None = None
     needs = _NEEDS
+
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        if self.space in ("shared", "shared::cta"):
+            yield from element_result(self, target, resolve)
 
 
 class atom(_Atom):
@@ -117,10 +128,14 @@ class atom_cas(_Atom):
     """d = the value at a, which becomes c if it is b."""
 
     syntax = "atom{.sem}{.scope}{.space}.cas.type d, [a], b, c"
-    c: OperandLike = source("type", plain=_b128)
+    c: OperandLike = source("type", plain=_b128, float_sums=_without_result)
     _: KW_ONLY
     type: Literal["b16", "b32", "b64", "b128"]
     needs = {**_NEEDS, "b16": Availability("6.3", "sm_70+")}
+
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        del target, resolve
+        return iter(())
 
 
 class atom_add_noftz(_Atom):

@@ -7,9 +7,10 @@ A CTA has 16 barriers, numbered 0 to 15. `threads` is how many take part, a mult
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
+from ptxgen.instr.expanded import ExpandedBeforeHopper
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import predicate, register, source
-from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.instr.model.targets import ALL, Availability, Target
 from ptxgen.instr.warp import NO_OVERLAP
 from ptxgen.syntax import Expression, Immediate
 
@@ -114,8 +115,18 @@ class bar_red(
     needs = _CTA
 
 
+class _Barrier(ExpandedBeforeHopper):
+    _: KW_ONLY
+    cta: bool = False
+    aligned: bool = False
+    needs = _CTA
+
+    def expands(self, target: Target) -> bool:
+        return not self.aligned and super().expands(target)
+
+
 class barrier_sync(
-    Instruction,
+    _Barrier,
     opcode="barrier",
     section=_BARRIER,
     ptx="6.0",
@@ -127,16 +138,13 @@ class barrier_sync(
     """As bar.sync; without `aligned` the threads of a warp may arrive one by one."""
 
     syntax = "barrier{.cta}.sync{.aligned} name{, threads}"
+    whole = ("name", "threads")
     name: OperandLike = source("u32", low=0, high=15, word=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
-    _: KW_ONLY
-    cta: bool = False
-    aligned: bool = False
-    needs = _CTA
 
 
 class barrier_arrive(
-    Instruction,
+    _Barrier,
     opcode="barrier",
     section=_BARRIER,
     ptx="6.0",
@@ -148,17 +156,14 @@ class barrier_arrive(
     """As bar.arrive; without `aligned` the threads of a warp may arrive one by one."""
 
     syntax = "barrier{.cta}.arrive{.aligned} name, threads"
+    whole = ("name", "threads")
     name: OperandLike = source("u32", low=0, high=15, word=True)
     threads: OperandLike = source("u32", multiple=32)
-    _: KW_ONLY
-    cta: bool = False
-    aligned: bool = False
-    needs = _CTA
     _a = rule("threads", reads_operands=True)(_arrives)
 
 
 class barrier_red_popc(
-    Instruction,
+    _Barrier,
     opcode="barrier",
     section=_BARRIER,
     ptx="6.0",
@@ -170,18 +175,15 @@ class barrier_red_popc(
     """As bar.red.popc; without `aligned` the threads of a warp may arrive one by one."""
 
     syntax = "barrier{.cta}.red.popc{.aligned}.u32 d, name{, threads}, c"
+    whole = ("d", "name", "threads")
     d: OperandLike = register("u32")
     name: OperandLike = source("u32", low=0, high=15, word=True)
     c: OperandLike = predicate(negatable=True, immediate=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
-    _: KW_ONLY
-    cta: bool = False
-    aligned: bool = False
-    needs = _CTA
 
 
 class barrier_red(
-    Instruction,
+    _Barrier,
     opcode="barrier",
     section=_BARRIER,
     ptx="6.0",
@@ -193,23 +195,28 @@ class barrier_red(
     """As bar.red.and and bar.red.or; without `aligned` the threads of a warp may arrive one by one."""
 
     syntax = "barrier{.cta}.red.op{.aligned}.pred p, name{, threads}, c"
+    whole = ("name", "threads")
     p: OperandLike = predicate()
     name: OperandLike = source("u32", low=0, high=15, word=True)
     c: OperandLike = predicate(negatable=True, immediate=True)
     threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY
-    cta: bool = False
     op: Literal["and", "or"]
-    aligned: bool = False
-    needs = _CTA
 
 
 class bar_warp_sync(
-    Instruction, opcode="bar.warp", section="9.7.13.2", ptx="6.0", targets="sm_30+", issued_by="warp", synchronizes=True
+    ExpandedBeforeHopper,
+    opcode="bar.warp",
+    section="9.7.13.2",
+    ptx="6.0",
+    targets="sm_30+",
+    issued_by="warp",
+    synchronizes=True,
 ):
     """Wait until all threads of the warp in `mask` are here; what they wrote before, they see of each other after."""
 
     syntax = "bar.warp.sync{.no_membermask_overlap} mask"
+    whole = ("mask",)
     mask: OperandLike = source("u32")
     _: KW_ONLY
     no_membermask_overlap: bool = False

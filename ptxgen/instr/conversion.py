@@ -68,6 +68,11 @@ def _is_integer(form: Any) -> bool:
     return form.dtype not in _WIDTH and form.atype not in _WIDTH
 
 
+def _is_direct(form: Any) -> bool:
+    """Whether ptxas makes one instruction of it, not one that flushes subnormals before (measured, ptxas 13.5)."""
+    return not form.ftz or not {form.dtype, form.atype} & {"f64", "u64", "s64"}
+
+
 class cvt(Instruction, section="9.7.9.21", ptx="1.0", targets=ALL):
     """d = a in another type. `rounding` is rni.. towards an integer and rn.. towards a shorter float.
 
@@ -76,7 +81,7 @@ class cvt(Instruction, section="9.7.9.21", ptx="1.0", targets=ALL):
 
     syntax = "cvt{.rounding}{.ftz}{.sat}{.pzo}.dtype.atype d, a"
     d: OperandLike = register("dtype", wide=_has_wide_result)
-    a: OperandLike = source("atype", wide=_is_relaxed, special=_is_integer)
+    a: OperandLike = source("atype", wide=_is_relaxed, special=_is_integer, float_sums=_is_direct)
     _: KW_ONLY
     rounding: Literal["rni", "rzi", "rmi", "rpi", "rn", "rz", "rm", "rp"] | None = None
     ftz: bool = False
@@ -204,7 +209,7 @@ class cvt_tf32(Instruction, opcode="cvt", section="9.7.9.21", ptx="7.0", targets
 
     syntax = "cvt.rounding{.satfinite}{.relu}{.pzo}.tf32.f32 d, a"
     d: OperandLike = register("tf32")
-    a: OperandLike = source("f32")
+    a: OperandLike = source("f32", float_sums=lambda form: form.rounding != "rna")
     _: KW_ONLY
     rounding: Literal["rna", "rn", "rz"]
     satfinite: bool = False
@@ -287,7 +292,7 @@ class cvt_narrow4_rs(Instruction, opcode="cvt", section="9.7.9.21", ptx="8.7", t
     """
 
     syntax = "cvt.rs{.relu}.satfinite.dtype.f32 d, abef, rbits"
-    d: OperandLike = register("dtype")
+    d: OperandLike = register("dtype", plain=True)
     abef: OperandLike = vector("f32", 4, mixed=True)
     rbits: OperandLike = register("b32", untyped=True, sums=True)
     _: KW_ONLY

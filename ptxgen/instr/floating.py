@@ -24,6 +24,10 @@ def _directed_f64(form: Any) -> bool:
     return form.rounding != "rn" and form.type == "f64"
 
 
+def _single(form: Any) -> bool:
+    return form.type == "f32"
+
+
 def f32_only(form: Any) -> str | None:
     """.ftz, .sat, .NaN and .xorsign are for .f32."""
     for name in ("ftz", "sat", "NaN", "xorsign"):
@@ -156,8 +160,8 @@ class div(Instruction, section="9.7.3.8", ptx="1.4", targets=ALL):
 
     syntax = "div.rounding{.ftz}.type d, a, b"
     d: OperandLike = register("type", plain=_directed)
-    a: OperandLike = source("type", plain=_directed)
-    b: OperandLike = source("type", plain=_directed)
+    a: OperandLike = source("type", plain=_directed, float_sums=False)
+    b: OperandLike = source("type", plain=_directed, float_sums=False)
     _: KW_ONLY
     rounding: _Rounding
     ftz: bool = False
@@ -269,7 +273,7 @@ class rcp(Instruction, section="9.7.3.13", ptx="1.4", targets=ALL):
 
     syntax = "rcp.rounding{.ftz}.type d, a"
     d: OperandLike = register("type", plain=_directed_f64)
-    a: OperandLike = source("type", plain=_directed_f64)
+    a: OperandLike = source("type", plain=_directed_f64, float_sums=_single)
     _: KW_ONLY
     rounding: _Rounding
     ftz: bool = False
@@ -281,7 +285,7 @@ class sqrt(_Unary, section="9.7.3.15", ptx="1.4"):
 
     syntax = "sqrt.rounding{.ftz}.type d, a"
     d: OperandLike = register("type", plain=_directed_f64)
-    a: OperandLike = source("type", plain=_directed_f64)
+    a: OperandLike = source("type", plain=_directed_f64, float_sums=_single)
     _: KW_ONLY
     rounding: _Rounding
 

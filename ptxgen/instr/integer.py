@@ -197,6 +197,10 @@ class sad(Instruction, section="9.7.1.7", ptx="1.0", targets=ALL):
     type: _Int
 
 
+def _single(form: Any) -> bool:
+    return form.type == "b32"
+
+
 def _wide(form: Any) -> bool:
     return form.type in ("u64", "s64")
 
@@ -277,7 +281,7 @@ class popc(Instruction, section="9.7.1.14", ptx="2.0", targets=ALL):
 
     syntax = "popc.type d, a"
     d: OperandLike = register("u32")
-    a: OperandLike = source("type")
+    a: OperandLike = source("type", float_sums=_single)
     _: KW_ONLY
     type: Literal["b32", "b64"]
 
@@ -287,7 +291,7 @@ class clz(Instruction, section="9.7.1.15", ptx="2.0", targets=ALL):
 
     syntax = "clz.type d, a"
     d: OperandLike = register("u32")
-    a: OperandLike = source("type")
+    a: OperandLike = source("type", float_sums=_single)
     _: KW_ONLY
     type: Literal["b32", "b64"]
 

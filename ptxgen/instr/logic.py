@@ -1,10 +1,10 @@
 """Bitwise logic and shifts. PTX ISA 9.7.8. Names that Python reserves end in an underscore."""
 
 from dataclasses import KW_ONLY
-from typing import Literal
+from typing import Any, Literal
 
 from ptxgen.instr.model.form import Instruction, OperandLike
-from ptxgen.instr.model.operands import immediate, predicate, register, source
+from ptxgen.instr.model.operands import immediate, is_sink, predicate, register, source
 from ptxgen.instr.model.targets import ALL
 
 _Bits = Literal["b16", "b32", "b64"]
@@ -109,15 +109,19 @@ class lop3(Instruction, section="9.7.8.6", ptx="4.3", targets="sm_50+"):
     lut: OperandLike = immediate(0, 255, advice=True)
 
 
+def _predicate_alone(form: Any) -> bool:
+    return is_sink(form.d)
+
+
 class lop3_bool(Instruction, opcode="lop3", section="9.7.8.6", ptx="8.2", targets="sm_70+"):
     """As lop3, and p = (d is not 0) combined with q."""
 
     syntax = "lop3.combine.b32 d|p, a, b, c, lut, q"
     d: OperandLike = register("b32", sink=True)
     p: OperandLike = predicate()
-    a: OperandLike = source("b32")
-    b: OperandLike = source("b32")
-    c: OperandLike = source("b32")
+    a: OperandLike = source("b32", float_sums=_predicate_alone)
+    b: OperandLike = source("b32", float_sums=_predicate_alone)
+    c: OperandLike = source("b32", float_sums=_predicate_alone)
     lut: OperandLike = immediate(0, 255, advice=True)
     q: OperandLike = predicate(negatable=True, immediate=True)
     _: KW_ONLY

@@ -97,7 +97,7 @@ class mov_unpack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL, move=Tr
 
     syntax = "mov.type d, a"
     d: OperandLike = vector(_half, 2, sink=True, exact=True)
-    a: OperandLike = source("type", special=True, symbol=True)
+    a: OperandLike = source("type", special=True, symbol=True, float_sums=False)
     _: KW_ONLY
     type: Literal["b16", "b32", "b64", "b128"]
     needs = _B128
@@ -108,7 +108,7 @@ class mov_unpack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL, move=T
 
     syntax = "mov.type d, a"
     d: OperandLike = vector(_quarter, 4, sink=True, exact=True)
-    a: OperandLike = source("type", special=True, symbol=True)
+    a: OperandLike = source("type", special=True, symbol=True, float_sums=False)
     _: KW_ONLY
     type: Literal["b32", "b64", "b128"]
     needs = _B128

@@ -3,14 +3,17 @@
 Their asynchronous copies are in `bulk`.
 """
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
+from ptxgen.instr.expanded import element_result
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, register, source, vector
 from ptxgen.instr.model.operands.specification import value_of
+from ptxgen.instr.model.symbols import Problem, Resolver
 from ptxgen.instr.model.syntax_line import modifier
-from ptxgen.instr.model.targets import Availability
+from ptxgen.instr.model.targets import Availability, Target
 from ptxgen.instr.model.types import TYPES
 from ptxgen.syntax import Immediate, Vector
 
@@ -74,6 +77,10 @@ class _Load(Instruction, opcode="multimem.ld_reduce", section="9.7.9.14", ptx="8
     scope: _Scope | None = None
     space: _Global | None = None
     _s = rule("order")(_order)
+
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        if self.sem in ("relaxed", "acquire"):
+            yield from element_result(self, target, resolve)
 
 
 class ld_reduce(_Load):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ptxgen.instr.model import operands
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
-from ptxgen.instr.model.operands import register, source
+from ptxgen.instr.model.operands import is_sink, register, source
 from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.syntax import Expression, Immediate
 
@@ -69,10 +69,14 @@ def _result(form: Any) -> str | None:
     return None
 
 
+def _one_result(form: Any) -> bool:
+    return form.q is None or is_sink(form.p) or is_sink(form.q)
+
+
 class _TwoResults(Instruction):
     p: OperandLike = operands.predicate(sink=True)
-    a: OperandLike = source("type")
-    b: OperandLike = source("type")
+    a: OperandLike = source("type", float_sums=_one_result)
+    b: OperandLike = source("type", float_sums=_one_result)
     c: OperandLike = operands.predicate(negatable=True, immediate=True, when="combine", default=None)
     q: OperandLike = operands.predicate(sink=True, default=None)
     _: KW_ONLY
@@ -195,8 +199,8 @@ class set_packed(Instruction, opcode="set", section="9.7.7.1 (9.4)", ptx="9.4", 
 
     syntax = "set.compare.type d, a, b"
     d: OperandLike = register("b32", untyped=True)
-    a: OperandLike = register("b32", untyped=True)
-    b: OperandLike = register("b32", untyped=True)
+    a: OperandLike = register("b32", untyped=True, sums=True)
+    b: OperandLike = register("b32", untyped=True, sums=True)
     _: KW_ONLY
     compare: Literal["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"]
     type: Literal["u8x4", "s8x4", "u16x2", "s16x2"]

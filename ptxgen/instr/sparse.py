@@ -25,7 +25,7 @@ class spcompress(Instruction, section="9.7.10.30 (9.4)", ptx="9.4", targets="sm_
     mdata: OperandLike = vector("b32", lambda form: _registers(32 // form.elemsize * form.num * form.idxsize))
     cdata: OperandLike = vector("b32", lambda form: form.num)
     data: OperandLike = vector("b32", lambda form: 2 * form.num, mixed=True)
-    spdesc: OperandLike = register("b32")
+    spdesc: OperandLike = register("b32", sums=True)
     _: KW_ONLY
     elemsize: Literal[8, 16] = modifier("b")
     idxsize: Literal[2, 4] = modifier("b")

@@ -14,12 +14,16 @@ _FENCES = "tensormap.cp_fenceproxy or fence.proxy.tensormap before copies with t
 _Space = Literal["global", "shared::cta"]
 
 
+def _address(form: Any) -> bool:
+    return form.field == "global_address"
+
+
 class replace(Instruction, opcode="tensormap.replace", section=_SECTION, ptx="8.3", targets=_TARGETS, fences=_FENCES):
     """Replace the address of the tensor, or its rank; the value is the rank - 1."""
 
     syntax = "tensormap.replace.tile.field{.space}.b1024.type [addr], value"
     addr: OperandLike = address("space", bits=(32, 64), memory="read-write")
-    value: OperandLike = source("type")
+    value: OperandLike = source("type", float_sums=_address)
     _: KW_ONLY
     field: Literal["global_address", "rank"]
     space: _Space | None = None
@@ -41,7 +45,7 @@ class replace_dimension(
     addr: OperandLike = address("space", bits=(32, 64), memory="read-write")
     ordinal: OperandLike = immediate(0, 4)
     # ptxas 13.5 subtracts 1 from what has 32 bits, for which it takes no float (measured).
-    value: OperandLike = source(lambda form: "u32" if form.type == "b32" else form.type)
+    value: OperandLike = source(lambda form: "u32" if form.type == "b32" else form.type, float_sums=False)
     _: KW_ONLY
     field: Literal["box_dim", "global_dim", "global_stride", "element_stride"]
     space: _Space | None = None

@@ -9,12 +9,15 @@ texture; there may be more elements, up to 4, which are ignored. `p` is whether 
 `.uni` is not in the manual (measured, ptxas 13.5); it says that all threads of the warp execute the fetch together.
 """
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import coordinates, opaque, predicate, register, sampler, source, vector
-from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.instr.model.symbols import Problem, Resolver
+from ptxgen.instr.model.targets import ALL, Availability, Target
+from ptxgen.syntax import Expression, Name
 
 _Mipmapped = Literal["1d", "2d", "3d", "a1d", "a2d", "cube", "acube"]
 _CACHED = "none within a kernel: fetches see the writes of earlier kernels and copies"
@@ -131,6 +134,12 @@ class tex_grad(_Filtered, opcode="tex.grad", ptx="3.1"):
     depth: OperandLike = source("f32", default=None)
     _: KW_ONLY
     geom: _Mipmapped
+
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        """Before sm_90 ptxas crashes on a sum as the depth (measured, ptxas 13.5.37)."""
+        if target.number < 90 and isinstance(self.depth, Expression) and isinstance(self.depth.operands[0], Name):
+            message = f"depth must be a register on {target}, not the sum {self.depth}: ptxas crashes on it there"
+            yield Problem("operand-kind", message, part=str(self.depth), operand="depth")
 
 
 class tld4(_Fetch, section="9.7.10.4", ptx="2.2"):

@@ -4,12 +4,15 @@ All but the forms `..._without_sync` wait until every thread of `mask` is here, 
 not in its own mask. Bit n of a mask is lane n.
 """
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY
-from typing import Literal
+from typing import Any, Literal
 
+from ptxgen.instr.expanded import ExpandedBeforeHopper
 from ptxgen.instr.model.form import Instruction, OperandLike
-from ptxgen.instr.model.operands import predicate, register, source
-from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.instr.model.operands import is_sink, predicate, register, source
+from ptxgen.instr.model.symbols import Problem, Resolver
+from ptxgen.instr.model.targets import ALL, Availability, Target
 
 #: A promise about the masks of threads that wait at the same time; in no manual. ptxas 13.5.37 takes it in every place
 #: of these instructions, but not of elect.sync, on all targets, and names the PTX version (measured, 2026-11-27).
@@ -18,14 +21,19 @@ NO_OVERLAP = {"no_membermask_overlap": Availability("8.4", ALL)}
 _GONE = Availability("6.4", "sm_70+")
 
 
-class shfl(Instruction, section="9.7.9.6", ptx="6.0", targets="sm_30+", issued_by="warp"):
+def _one_result(form: Any) -> bool:
+    return form.p is None or is_sink(form.d) or is_sink(form.p)
+
+
+class shfl(ExpandedBeforeHopper, section="9.7.9.6", ptx="6.0", targets="sm_30+", issued_by="warp"):
     """d = a of another lane, chosen by `mode` and b within the segments that c describes; p = whether there is one."""
 
     syntax = "shfl.sync{.no_membermask_overlap}.mode.b32 d{|p}, a, b, c, mask"
+    whole = ("d", "a", "b", "c", "mask")
     d: OperandLike = register("b32")
-    a: OperandLike = source("b32")
-    b: OperandLike = source("b32")
-    c: OperandLike = source("b32")
+    a: OperandLike = source("b32", float_sums=_one_result)
+    b: OperandLike = source("b32", float_sums=_one_result)
+    c: OperandLike = source("b32", float_sums=_one_result)
     mask: OperandLike = source("u32")
     p: OperandLike = predicate(sink=True, default=None)
     _: KW_ONLY
@@ -49,10 +57,11 @@ class shfl_without_sync(
     mode: Literal["up", "down", "bfly", "idx"]
 
 
-class vote(Instruction, section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_by="warp"):
+class vote(ExpandedBeforeHopper, section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_by="warp"):
     """d = whether a is true in all threads of `mask`, in any, or the same in all (`uni`)."""
 
     syntax = "vote.sync{.no_membermask_overlap}.mode.pred d, a, mask"
+    whole = ("mask",)
     d: OperandLike = predicate()
     a: OperandLike = predicate(negatable=True, immediate=True)
     mask: OperandLike = source("u32")
@@ -62,16 +71,25 @@ class vote(Instruction, section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_
     needs = NO_OVERLAP
 
 
-class vote_ballot(Instruction, opcode="vote", section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_by="warp"):
+class vote_ballot(
+    ExpandedBeforeHopper, opcode="vote", section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_by="warp"
+):
     """d = the mask of the threads of `mask` in which a is true."""
 
     syntax = "vote.sync{.no_membermask_overlap}.ballot.b32 d, a, mask"
+    whole = ("mask",)
     d: OperandLike = register("b32")
     a: OperandLike = predicate(negatable=True, immediate=True)
     mask: OperandLike = source("u32")
     _: KW_ONLY
     no_membermask_overlap: bool = False
     needs = NO_OVERLAP
+
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        yield from super().expansion_problems(target, resolve)
+        # The result may be an element from sm_80 on, but not with no_membermask_overlap (measured, ptxas 13.5.37).
+        if target.number < (90 if self.no_membermask_overlap else 80):
+            yield from self.whole_problems(("d",), target, resolve)
 
 
 class vote_without_sync(
@@ -96,10 +114,13 @@ class vote_ballot_without_sync(
     a: OperandLike = predicate(negatable=True, immediate=True)
 
 
-class match_any(Instruction, opcode="match", section="9.7.13.10", ptx="6.0", targets="sm_70+", issued_by="warp"):
+class match_any(
+    ExpandedBeforeHopper, opcode="match", section="9.7.13.10", ptx="6.0", targets="sm_70+", issued_by="warp"
+):
     """d = the mask of the threads of `mask` that have the same a as this one."""
 
     syntax = "match.any.sync{.no_membermask_overlap}.type d, a, mask"
+    whole = ("a", "mask")
     d: OperandLike = register("u32")
     a: OperandLike = source("type")
     mask: OperandLike = source("u32")
@@ -109,12 +130,15 @@ class match_any(Instruction, opcode="match", section="9.7.13.10", ptx="6.0", tar
     needs = NO_OVERLAP
 
 
-class match_all(Instruction, opcode="match", section="9.7.13.10", ptx="6.0", targets="sm_70+", issued_by="warp"):
+class match_all(
+    ExpandedBeforeHopper, opcode="match", section="9.7.13.10", ptx="6.0", targets="sm_70+", issued_by="warp"
+):
     """p = whether all threads of `mask` have the same a; d = the mask of them then, else 0."""
 
     syntax = "match.all.sync{.no_membermask_overlap}.type d{|p}, a, mask"
+    whole = ("a", "mask")
     d: OperandLike = register("u32", sink=True)
-    a: OperandLike = source("type")
+    a: OperandLike = source("type", float_sums=_one_result)
     mask: OperandLike = source("u32")
     p: OperandLike = predicate(sink=True, default=None)
     _: KW_ONLY
@@ -130,10 +154,11 @@ class activemask(Instruction, section="9.7.13.11", ptx="6.2", targets="sm_30+", 
     d: OperandLike = register("b32")
 
 
-class redux(Instruction, section="9.7.13.12", ptx="7.0", targets="sm_80+", issued_by="warp"):
+class redux(ExpandedBeforeHopper, section="9.7.13.12", ptx="7.0", targets="sm_80+", issued_by="warp"):
     """d = the sum, minimum or maximum of a over the threads of `mask`."""
 
     syntax = "redux.sync{.no_membermask_overlap}.op.type d, a, mask"
+    whole = ("d", "a", "mask")
     d: OperandLike = register("type")
     a: OperandLike = source("type")
     mask: OperandLike = source("u32")
@@ -144,10 +169,13 @@ class redux(Instruction, section="9.7.13.12", ptx="7.0", targets="sm_80+", issue
     needs = NO_OVERLAP
 
 
-class redux_bits(Instruction, opcode="redux", section="9.7.13.12", ptx="7.0", targets="sm_80+", issued_by="warp"):
+class redux_bits(
+    ExpandedBeforeHopper, opcode="redux", section="9.7.13.12", ptx="7.0", targets="sm_80+", issued_by="warp"
+):
     """d = the bitwise combination of a over the threads of `mask`; floats are refused (measured, ptxas 13.5)."""
 
     syntax = "redux.sync{.no_membermask_overlap}.op.b32 d, a, mask"
+    whole = ("d", "a", "mask")
     d: OperandLike = register("u32")
     a: OperandLike = source("u32")
     mask: OperandLike = source("u32")

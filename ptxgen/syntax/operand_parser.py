@@ -28,7 +28,8 @@ _CACHE_LIMIT = 1 << 16
 # The everyday operands, which need no tree to be known as well formed. Whatever these patterns do not match
 # goes to OperandParser; they accept nothing that it refuses (tested).
 _NAME = rf"(?!WARP_SZ(?![\w$])){NAME}"
-_REGISTER = rf"{_NAME}(?>(?:\.[A-Za-z_]\w*+)?)"
+_COMPONENT = r"\.[A-Za-z_]\w*+"
+_REGISTER = rf"{_NAME}(?>(?:{_COMPONENT})?)"
 # Floats that no double can hold are longer.
 _SHORT_DECIMAL = (
     r"(?:[0-9]{1,40}+\.[0-9]{0,40}+|\.[0-9]{1,40}+)(?>(?:[eE][+-]?+[0-9]{1,2}+)?)"
@@ -40,7 +41,8 @@ _SLOT = rf"(?:{_REGISTER}|_(?![\w$])|{_CONSTANT})"
 _VECTOR = rf"\{{ ?+{_SLOT}(?>(?: ?, ?+{_SLOT})*) ?+\}}"
 _BRACKET = rf"\[ ?+{_NAME}(?>(?: ?\+ ?-?+{COUNT}(?![\w.])|, ?+{_VECTOR})?) ?+\]"
 _PREDICATE = rf" ?\| ?+(?:_(?![\w$])|{NAME})"
-_DESTINATION = rf"(?:_(?![\w$])|{_REGISTER}|{_VECTOR})(?>(?:{_PREDICATE})?)|{_CONSTANT}|{_BRACKET}"
+_FIRST = rf"(?:_(?![\w$])|{_VECTOR})(?>(?:{_PREDICATE})?)|{_NAME}(?>(?:{_PREDICATE}|{_COMPONENT})?)"
+_DESTINATION = rf"{_FIRST}|{_CONSTANT}|{_BRACKET}"
 _SOURCE = rf"{_ITEM}|{_BRACKET}|{_VECTOR}|!{_REGISTER}"
 COMMON_OPERANDS = rf"(?:{_DESTINATION}|!{_REGISTER})(?>(?:[ \t]*+,[ \t\r\n]*+(?:{_SOURCE}))*)"
 
@@ -180,6 +182,8 @@ class OperandParser(Lexer):
     def _paired(self, first_part: Operand, start: int, first: bool) -> Operand:
         if not (first and self.at("|")):
             return first_part
+        if isinstance(first_part, Name) and first_part.component is not None:
+            self.fail("',' or ';'")
         self.advance()
         second = Name(self.expect_kind("name", "a predicate after '|'"))
         return Pair(first_part, second, spelling=self._spelling(start))

@@ -167,6 +167,7 @@ ILLEGAL_STATEMENTS = [
     ("mov.u32 r1, _;", 13, "an operand; '_' stands only for a destination"),
     ("mov.u32 r1, p|q;", 14, "',' or ';'"),
     ("elect.sync r1|p|q, 1;", 16, "',' or ';'"),
+    ("elect.sync v.x|p, 1;", 15, "',' or ';'"),
     ("elect.sync p|[d1], 1;", 14, "a predicate after '|'"),
     ("mov.u32 r1, s[];", 15, "a subscript"),
     ("mov.u32 r1, s[1][2];", 17, "',' or ';'"),

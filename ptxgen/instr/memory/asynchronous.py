@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from ptxgen.instr.memory import access
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
-from ptxgen.instr.model.operands import address, immediate, source, vector
+from ptxgen.instr.model.operands import address, immediate, register, source, vector
 from ptxgen.instr.model.targets import Availability
 
 _Global = Literal["global"]
@@ -62,7 +62,7 @@ class st_async_release(
 
     syntax = "st.async.release.scope{.space}.type [a], b"
     a: OperandLike = address("space", variables=("global",), memory="write")
-    b: OperandLike = source("type", sums=False, plain=_not_16_bits)
+    b: OperandLike = source("type", sums=False, plain=_not_16_bits, float_sums=False)
     _: KW_ONLY
     scope: Literal["gpu", "sys"]
     space: _Global | None = None
@@ -96,4 +96,4 @@ class st_bulk_32(st_bulk, ptx="9.0"):
     """As st_bulk, with `size` in a 32-bit register."""
 
     syntax = "st.bulk{.weak}{.space} [a], size, value"
-    size: OperandLike = source("u32", immediate=False)
+    size: OperandLike = register("u32", sums=True, plain="or sum")

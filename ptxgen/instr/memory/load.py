@@ -1,14 +1,17 @@
 """Loads through the generic proxy, and through the read-only one. PTX ISA 9.7.9.8 to 9.7.9.10."""
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY
 from typing import Literal
 
+from ptxgen.instr.expanded import element_result
 from ptxgen.instr.memory import access
 from ptxgen.instr.memory.access import Count, Element, Prefetch, PriorityL1, PriorityL2, Scope, Seen
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, source, vector
+from ptxgen.instr.model.symbols import Problem, Resolver
 from ptxgen.instr.model.syntax_line import flag, modifier
-from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.instr.model.targets import ALL, Availability, Target
 
 _Global = Literal["global"]
 
@@ -81,6 +84,10 @@ class ld_volatile(_Load, opcode="ld", ptx="1.1", targets=ALL):
     _l = rule("l2-priority")(access.l2_priority)
     _h = rule("hints")(access.hints)
 
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        if self.vec is None and self.space in ("shared", "shared::cta"):
+            yield from element_result(self, target, resolve)
+
 
 class ld_ordered(_HintedLoad, opcode="ld", ptx="6.0", targets="sm_70+"):
     """d = the value at an address, as a relaxed or acquire access in `scope`."""
@@ -92,6 +99,10 @@ class ld_ordered(_HintedLoad, opcode="ld", ptx="6.0", targets="sm_70+"):
     space: Seen | None = None
     needs = {**access.NEEDS, **access.NEEDS_L1}
     l1: PriorityL1 | None = modifier("L1::", default=None)
+
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        if self.sem == "relaxed" and self.vec is None and self.space in ("shared", "shared::cta"):
+            yield from element_result(self, target, resolve)
 
 
 class ld_mmio(Instruction, opcode="ld", section="9.7.9.8", ptx="8.2", targets="sm_70+"):
@@ -105,6 +116,9 @@ class ld_mmio(Instruction, opcode="ld", section="9.7.9.8", ptx="8.2", targets="s
     space: _Global | None = None
     type: Element
     needs = {"acquire": Availability("9.3", "sm_70+"), "b128": Availability("8.4", "sm_70+")}
+
+    def expansion_problems(self, target: Target, resolve: Resolver) -> Iterator[Problem]:
+        yield from element_result(self, target, resolve)
 
 
 class ld_readonly(_Load, opcode="ld", ptx="9.4", targets="sm_90+"):

@@ -32,6 +32,7 @@ from ptxgen.instr.model.operands.specification import (
     SourceSpec,
     Specification,
     TypeRef,
+    is_sink,
     type_of,
 )
 from ptxgen.instr.model.symbols import Access, Problem, Resolver, Severity, Symbol, SymbolKind
@@ -78,6 +79,7 @@ __all__ = [
     "choice",
     "coordinates",
     "immediate",
+    "is_sink",
     "label",
     "opaque",
     "part",
@@ -137,7 +139,7 @@ def source(
     when: str | None = None,
     sums: bool = True,
     register_sums: bool | Callable[[Any], bool] = True,
-    float_sums: bool = True,
+    float_sums: bool | Callable[[Any], bool] = True,
     plain: Plain = False,
     memory: Access | None = None,
     memory_space: str | None = None,

@@ -177,8 +177,9 @@ def _register_problems(
             yield problem
 
 
-#: Whether an operand must be a whole register, as it is or of an instruction; "or element": no sum may stand there.
-Plain = bool | Literal["or element"] | Callable[[Any], bool]
+#: Whether an operand must be a whole register, as it is or of an instruction; with "or element" no sum may stand there,
+#: with "or sum" no element.
+Plain = bool | Literal["or element", "or sum"] | Callable[[Any], bool]
 
 
 def _plain_problem(name: str, operand: Operand, plain: Plain, form: Subject) -> Problem | None:
@@ -186,7 +187,7 @@ def _plain_problem(name: str, operand: Operand, plain: Plain, form: Subject) -> 
     if not (plain(form) if callable(plain) else plain):
         return None
     element = isinstance(operand, Name) and operand.component is not None and plain != "or element"
-    is_sum = isinstance(operand, Expression) and isinstance(operand.operands[0], Name)
+    is_sum = isinstance(operand, Expression) and isinstance(operand.operands[0], Name) and plain != "or sum"
     if not element and not is_sum:
         return None
     message = f"{name} must be a whole register, not {operand}: ptxas takes no sum or element here"
@@ -219,7 +220,7 @@ class RegisterSpec(Specification):
     untyped: bool = False
     plain: Plain = False
     sums: bool = False
-    float_sums: bool = True
+    float_sums: bool | Callable[[Any], bool] = True
 
     def fits(self, operand: Operand) -> bool:
         if self.sums and isinstance(operand, Expression):
@@ -240,7 +241,8 @@ class RegisterSpec(Specification):
             symbol = resolve(operand.text) if resolve is not None and isinstance(operand, Name) else None
             if symbol is not None and symbol.kind in ADDRESSABLE and symbol.kind != "function" and not self.untyped:
                 return
-            if symbol is not None and not self.float_sums and symbol.type is not None and symbol.type.kind == "float":
+            is_float = symbol is not None and symbol.type is not None and symbol.type.kind == "float"
+            if is_float and not _given(self.float_sums, form):
                 yield _float_sum(self.name, operand)
                 return
         wide = _given(self.wide, form)
@@ -258,6 +260,10 @@ class RegisterSpec(Specification):
     def explain(self, form: Subject) -> str:
         wanted = type_of(self.type, form)
         return _a_register(wanted)
+
+
+def is_sink(operand: Operand) -> bool:
+    return isinstance(operand, Name) and operand.text == "_"
 
 
 def _is_vector(operand: Operand, resolve: Resolver) -> bool:
@@ -347,7 +353,7 @@ class SourceSpec(Specification):
     multiple: int = 1
     sums: bool = True
     register_sums: bool | Callable[[Any], bool] = True
-    float_sums: bool = True
+    float_sums: bool | Callable[[Any], bool] = True
     advice: bool = False
     constant_since: str | None = None
     packed: str | None = None
@@ -437,7 +443,7 @@ class SourceSpec(Specification):
             return
         packed = self.packed is not None and not _is_vector(getattr(form, self.packed), resolve)
         is_float = symbol is not None and symbol.type is not None and symbol.type.kind == "float"
-        if is_sum and is_float and not self.float_sums:
+        if is_sum and is_float and not _given(self.float_sums, form):
             yield _float_sum(self.name, operand)
             return
         if is_sum and packed == (self.packed is not None) and not _given(self.register_sums, form):
