@@ -244,7 +244,7 @@ def answer_question(question: str, as_json: bool) -> int:
             return layout(words[0], words[1:], as_json=as_json)
         except descriptors.DescriptorError as error:
             raise InputError(f"{error} (ptxgen {command})") from None
-    if (number := re.search(r"\b0x[0-9a-f]{6,16}\b", question, re.I)) is not None:
+    if (number := re.search(r"\b0x[0-9a-f_]{6,19}\b", question, re.I)) is not None:
         say(f"explain {number[0]}")
         return show_guesses(number[0], int(number[0], 16), as_json)
     if (instruction := instruction_of(question)) is not None:

@@ -55,6 +55,9 @@ def layout_command(question: str) -> Words | None:
 def unread(question: str, words: Words) -> list[str]:
     """The numbers of a question that its command lacks, with the word before each: `matrix 3`."""
     used = {int(each) for word in words for each in re.findall(r"\d+", re.sub(r"0x[0-9a-f]+", _decimal, word))}
+    if words[0] == "scales" and (along := next((word[6:] for word in words if word.startswith("along=")), "")):
+        format = next(word[5:] for word in words if word.startswith("type="))
+        used |= {*range((int(along) - 1) * _block(format) + 1, int(along) * _block(format) + 1)}  # K of the matrix
     return [
         " ".join(filter(None, found.groups()))
         for found in _ALONE.finditer(_counted(words, _plain(question)))
@@ -98,7 +101,11 @@ def _block(format: str) -> int:
 def _place(words: Words, text: str) -> Words:
     """`at=`, or what lies at a thread and register, or at an address."""
     kind = words[0]
-    if kind == "pitch" or (kind == "scales" and any(each.startswith("along=") for each in words)):
+    if kind == "pitch" or (
+        kind == "scales"
+        and any(each.startswith("along=") for each in words)
+        and not re.search(rf"\brows?\s*{_NUMBER}", text)
+    ):
         return ["at=0,0"] if kind == "scales" else ["access=matrix" if "matrix" in text else "access=column"]
     if kind == "operand" and _OFFSETS.search(text):  # whose numbers are sizes
         return ["at=0,0"]
@@ -154,8 +161,11 @@ def _scales(text: str) -> Words | None:
     named = _FORMATS.get(format[1], format[1]) if format else ""
     words = ["scales", *([f"type={named}"] if named else [])]
     tile = re.search(r"\b(\d+)\s?x\s?(\d+)\b", text)
-    if tile and named and "bytes" in text:
+    if tile and named and re.search(r"\bbytes\b|\bsize\b|\bhow (large|big)\b", text):
         return [*words, f"rows={tile[1]}", f"along={-(-int(tile[2]) // _block(named))}"]
+    k = re.search(rf"\bk\s*(?:=|of)?\s*{_NUMBER}", text)
+    if k and named and re.search(rf"\bscales?\s*{_NUMBER}", text):  # the matrix's
+        words += [f"along={-(-int(k[1], 0) // _block(named))}"]
     if _is_pair(text):
         whose = "b" if re.search(r"\bsfb\b|\bof b\b", text) else "a"
         m = re.search(r"\bm\s*=?\s*(128|256)\b", text)
@@ -266,11 +276,11 @@ def _operand(text: str) -> Words | None:
     swizzle = _mode(mode[1]) if mode else "none" if re.search(r"\b(no|without) swizzle|unswizzled", text) else "128B"
     type = next((each for each in _TYPES if re.search(rf"\b{each}\b", text)), "")
     words = ["operand", "k" if major[1] == "k" else "mn", swizzle, *([f"type={type}"] if type in _BOXED else [])]
-    return [*words, *_sizes(text)] if _OFFSETS.search(text) else words
+    return [*words, *_sizes(text)] if _OFFSETS.search(text) or _PAIR.search(text) else words
 
 
 def _sizes(text: str) -> Words:
-    """The rows and K of a tile; elsewhere such numbers are an element's."""
+    """The rows and K of a tile, in a question whose element is in brackets, or that is about none."""
     both = re.search(r"\b(\d+)\s?x\s?(\d+)\b", text)
     rows = both or re.search(r"\b[mn]\s*(?:=|of)?\s*(\d+)\b", text)
     k = re.search(r"\bk\s*(?:=|of)?\s*(\d+)\b", text)

@@ -8,7 +8,10 @@ Words = list[str]
 #: Formats by the names that questions have for them.
 _FORMATS = {
     "idesc": r"instruction[ -]descriptor|\bidesc\b|instrdescriptor",
-    "wgmma": r"\bwgmma\b.*descriptor|descriptor.*\bwgmma\b|gmmadescriptor",
+    "wgmma": (
+        r"\bwgmma\b.*descriptor|descriptor.*\bwgmma\b|gmmadescriptor|"
+        r"\bswizzle mode\b.*\b(code|encod\w*|value)\b.*\bwgmma\b"
+    ),
     "smem": (
         r"(matrix|shared[ -]memory|smem|tcgen05|umma)[ -]+(matrix |smem )?descriptor|smemdescriptor|descriptor.*tcgen05"
     ),
@@ -16,7 +19,8 @@ _FORMATS = {
     "zero-mask": r"zero[ -]column[ -]mask",
 }
 _FIELDS = (
-    r"\b(which|what) bits?\b|\bbits? (of|in)\b|\b(code|encoding|value) (of|for)\b|\bencod|\bwhere is\b.*\bin the\b"
+    r"\b(which|what) (bits?|bytes?)\b|\bbits? (of|in)\b|\b(code|encoding|value) (of|for)\b|\bencod|"
+    r"\bwhere is\b.*\bin the\b"
 )
 #: Types of elements by their names; names of descriptors are the same but for these.
 _TYPES = {"fp16": "f16", "half": "f16", "fp32": "f32", "float": "f32", "int8": "s8", "uint8": "u8", "i8": "s8"}

@@ -12,6 +12,18 @@ from tests.support.command_line import Cli
 
 #: A question, the command that it is, and what the answer must contain.
 ELEMENTS = [
+    # Block of rows 1, block of scales 1 of 8: 9 * 512, row 8 of 32, group 2, scale 3: 8 * 16 + 2 * 4 + 3.
+    (
+        "where does scale 7 of row 200 of an mxfp8 matrix with K 1024 lie in global memory",
+        "scales type=mxfp8 along=32 at=200,7",
+        "global_offset 4747,",
+    ),
+    # 4096 / 128 * 7168 / 16 / 4 blocks of 512 bytes.
+    (
+        "what is the size of the NVFP4 scale factors of a 4096x7168 matrix",
+        "scales type=nvfp4 rows=4096 along=448 at=0,0",
+        "1,835,008 bytes",
+    ),
     # Two groups of 64 columns lie 16 of K apart: 16 rows of 128 bytes.
     (
         "what is the LBO of an MN-major f16 operand with N 128, K 32 and 128B swizzle?",
