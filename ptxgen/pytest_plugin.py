@@ -70,6 +70,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
     command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
     project = _project(config)
+    if target and (problem := _target_problem(target)) is not None:
+        raise pytest.UsageError(f"--ptxgen-exec: {problem}")
     try:
         options = Options(target=target or "sm_100a")
         if project is not None:
@@ -83,6 +85,15 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     except (BuildError, ProgramError, AcceptError) as error:
         raise pytest.UsageError(str(error)) from None
     return results.exit_code
+
+
+def _target_problem(target: str) -> str | None:
+    from ptxgen.instr.model.targets import VERSIONS, TargetError, parse_target, target_problem
+
+    try:
+        return target_problem(parse_target(target), VERSIONS[-1])
+    except TargetError as error:
+        return str(error)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -116,11 +127,17 @@ def _runs(config: pytest.Config) -> list[tuple[str, int]]:
     given = words[0] or words[1] or "all"
     names = SCHEDULES if given == "all" else tuple(each.strip() for each in given.split(","))
     unknown = [each for each in names if each not in SCHEDULES]
-    seeds = config.getoption("--emulator-seeds")
-    count = int(config.getini("emulator_seeds") or 1) if seeds is None else seeds
-    if unknown or count < 1:
-        what = f"no schedule {unknown[0]!r}" if unknown else f"--emulator-seeds must be 1 or more, not {count}"
-        raise pytest.UsageError(f"{what}; schedules are {', '.join(SCHEDULES)} and all")
+    if unknown:
+        raise pytest.UsageError(f"no schedule {unknown[0]!r}; schedules are {', '.join(SCHEDULES)} and all")
+    option = words[2] is not None
+    seeds = words[2] if option else words[3] or 1
+    try:
+        count = int(seeds)
+    except ValueError:
+        count = 0
+    if count < 1:
+        name = "--emulator-seeds" if option else "emulator_seeds"
+        raise pytest.UsageError(f"{name} must be a number of 1 or more, not {seeds}")
     return [(name, seed) for name in names for seed in range(count if name == "random" else 1)]
 
 
@@ -143,6 +160,7 @@ def emulator(request: pytest.FixtureRequest, _emulator_run: tuple[str, int]) -> 
 
     The marker `emulator` gives further options. What launches found is shown with a test that fails.
     """
+    from ptxgen.device.accept import AcceptError
     from ptxgen.emulator import Emulator
 
     schedule, seed = _emulator_run
@@ -152,7 +170,10 @@ def emulator(request: pytest.FixtureRequest, _emulator_run: tuple[str, int]) -> 
         options |= {"target": project.target} if project.target is not None else {}
         options |= {"accept": project.accept} if project.accept is not None else {}
     options |= marker.kwargs if marker else {}
-    made = Emulator(**options)
+    try:
+        made = Emulator(**options)
+    except AcceptError as error:
+        pytest.fail(str(error), pytrace=False)
     _show_findings(made, request.node)
     return made
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from ptxgen import descriptors
 from ptxgen.descriptors import Descriptor
 from ptxgen.descriptors.reading import Reading, diff_text
+from ptxgen.testing.snapshots import read_snapshots, write_snapshots
 
 
 def assert_same_descriptor(actual: Descriptor, expected: Descriptor | int | bytes) -> None:
@@ -49,15 +49,14 @@ class Snapshots:
     def check(self, name: str, made: Descriptor) -> None:
         """A descriptor is that of the snapshot of this name. Raises AssertionError with the fields that differ."""
         __tracebackhide__ = True
-        kept = json.loads(self.path.read_text(encoding="utf-8")) if self.path.is_file() else {}
+        kept = read_snapshots(self.path)
         encoded = made.encode()
         bits = encoded.hex() if isinstance(encoded, bytes) else f"{encoded:#x}"
         now = {"type": type(made).__name__, "bits": bits, **_context(made)}
         if kept.get(name) == now:
             return
         if self.update:
-            self.path.parent.mkdir(exist_ok=True)
-            self.path.write_text(json.dumps({**kept, name: now}, indent=2, sort_keys=True) + "\n")
+            write_snapshots(self.path, {**kept, name: now})
             return
         if name not in kept:
             raise AssertionError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.device import Kernel
 from ptxgen.testing.sass import listing_of
+from ptxgen.testing.snapshots import read_snapshots, write_snapshots
 from ptxgen.toolchain import Cubin
 
 if TYPE_CHECKING:
@@ -62,14 +62,12 @@ class SassSnapshots:
             "ptxas": _version(listing),
             "kernels": {each.name: figures(summarize(each, listing)) for each in functions},
         }
-        kept = json.loads(self.path.read_text(encoding="utf-8")) if self.path.is_file() else {}
+        kept = read_snapshots(self.path)
         problems = list(_differences(kept[name], now, allowed)) if name in kept else [f"no snapshot {name!r}"]
         if not problems:
             return
         if self.update:
-            self.path.parent.mkdir(exist_ok=True)
-            text = json.dumps({**kept, name: now}, indent=2, sort_keys=True)
-            self.path.write_text(f"{text}\n", encoding="utf-8")
+            write_snapshots(self.path, {**kept, name: now})
             return
         if name not in kept:
             raise AssertionError(f"{self.path} has no snapshot {name!r}; pytest --update-sass writes it")

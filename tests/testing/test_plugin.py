@@ -114,3 +114,47 @@ def test_the_plugin_imports_nothing_of_the_library_before_it_is_used() -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["ptxgen", "ptxgen.pytest_plugin"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-o", "emulator_seeds=abc"], "ERROR: emulator_seeds must be a number of 1 or more, not abc\n"),
+        (["-o", "emulator_seeds=0"], "ERROR: emulator_seeds must be a number of 1 or more, not 0\n"),
+        (["--emulator-seeds", "-3"], "ERROR: --emulator-seeds must be a number of 1 or more, not -3\n"),
+        (["--ptxgen-exec=sm_9"], "ERROR: --ptxgen-exec: 'sm_9' is not a target; write it like sm_90a"),
+        (["--ptxgen-exec=sm_91"], "ERROR: --ptxgen-exec: "),
+        (["--ptxgen-exec=b200"], "ERROR: --ptxgen-exec: 'b200' is not a target"),
+    ],
+)
+def test_unusable_options_are_usage_errors(tmp_path: Path, words: list[str], sentence: str) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(emulator):\n    pass\n")
+    outcome = run(tmp_path, *words)
+    assert outcome.returncode == 4
+    assert outcome.stderr.startswith(sentence)
+    assert "Traceback" not in outcome.stdout + outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"), [(None, "cannot read"), ("[[accept]]\ncode = 'a'\n", "entry 1 needs an instruction")]
+)
+def test_an_unusable_accept_file_is_one_sentence(tmp_path: Path, text: str | None, sentence: str) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(emulator):\n    pass\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.ptxgen]\naccept = 'no.toml'\n")
+    if text is not None:
+        (tmp_path / "no.toml").write_text(text)
+    outcome = run(tmp_path, "--emulator-schedules", "eager")
+    assert outcome.returncode == 1
+    assert sentence in outcome.stdout
+    assert "File " not in outcome.stdout
+    assert len(outcome.stdout.splitlines()) < 20
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"a": 1}', b"\xff", b""])
+def test_a_broken_snapshot_is_one_sentence(tmp_path: Path, data: bytes) -> None:
+    from ptxgen.testing.snapshots import read_snapshots
+
+    path = tmp_path / "t.json"
+    path.write_bytes(data)
+    with pytest.raises(AssertionError, match=r"t\.json (is not JSON|must hold snapshots).*delete it and write it anew"):
+        read_snapshots(path)
