@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from typing import Literal
@@ -44,8 +44,7 @@ class LoopSummary:
     """A loop: where it begins, its instructions and classes, and the sum of the stalls of one pass.
 
     `issue_slots` counts the instructions that issue, NOP included; `stall` adds up their stall counts in cycles: the
-    least time of a pass for one warp, scoreboard waits left out. All include the loops inside, each once, and the
-    subroutines that are called, such as those of divisions, once for each call.
+    least time of a pass for one warp, scoreboard waits left out. All include the loops inside, each once.
     `ptx_lines` are the first and last line of the PTX, `ptx_line` and `source` the line of the branch back.
     `role` says of loops without work of their own what they are. `step` is what a pass adds to the counter that ends
     the loop, without its sign; None where no constant is added to one. `passes` is how often the loop runs each time
@@ -69,6 +68,10 @@ class LoopSummary:
     #: What the known passes of the loops inside, after their first, add to `instructions` and `stall`.
     repeated_instructions: int = 0
     repeated_stall: int = 0
+    #: What subroutines add to a pass, once for each call: slow paths of divisions, functions that are not inlined.
+    called_instructions: int = 0
+    called_stall: int = 0
+    called_classes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def pass_instructions(self) -> int:
@@ -105,18 +108,19 @@ def stall(each: Instruction) -> int:
 
 def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
     """The figures of a loop, inner loops included."""
-    body = flow.executed(loop)
-    lines = [each.ptx_line for each in flow.instructions(loop) if each.ptx_line is not None]
+    body = flow.instructions(loop)
+    lines = [each.ptx_line for each in body if each.ptx_line is not None]
     latch = _latch(flow, loop)
     counter = counter_of(flow, loop)
-    instructions, stalls = _pass(flow, loop)
+    own, calling = _pass(flow, loop, flow.instructions), _pass(flow, loop, flow.executed)
+    plain = _figures(body)
     return LoopSummary(
         address=address(flow, loop),
         depth=loop.depth,
         innermost=loop.innermost,
-        instructions=sum(each.opcode != "NOP" for each in body),
+        instructions=plain[0],
         issue_slots=len(body),
-        stall=sum(map(stall, body)),
+        stall=plain[1],
         scoreboard_waits=sum(bool(each.control.wait) for each in body),
         classes=dict(counts(body).most_common()),
         ptx_lines=(min(lines), max(lines)) if lines else None,
@@ -125,24 +129,31 @@ def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
         role=role_of(flow, loop),
         step=counter.step if counter else None,
         passes=counter.passes if counter else None,
-        repeated_instructions=instructions - sum(each.opcode != "NOP" for each in body),
-        repeated_stall=stalls - sum(map(stall, body)),
+        repeated_instructions=own[0] - plain[0],
+        repeated_stall=own[1] - plain[1],
+        called_instructions=calling[0] - own[0],
+        called_stall=calling[1] - own[1],
+        called_classes=dict(counts(one for each in body for one in flow.called(each)).most_common()),
     )
 
 
-def _pass(flow: Flow, loop: Loop) -> tuple[int, int]:
+def _figures(body: Sequence[Instruction]) -> tuple[int, int]:
+    """Instructions, NOP left out, and stall sum."""
+    return sum(each.opcode != "NOP" for each in body), sum(map(stall, body))
+
+
+def _pass(flow: Flow, loop: Loop, executed: Callable[[Loop], Sequence[Instruction]]) -> tuple[int, int]:
     """Instructions and stall sum of a pass, with the loops inside as often as their counters say, else once."""
-    body = flow.executed(loop)
-    instructions, stalls = sum(each.opcode != "NOP" for each in body), sum(map(stall, body))
+    instructions, stalls = _figures(executed(loop))
     inner = [each for each in flow.loops if each.blocks < loop.blocks]
     for each in inner:
         if any(each.blocks < other.blocks for other in inner) or role_of(flow, each):
             continue
-        counter, plain = counter_of(flow, each), flow.executed(each)
+        counter = counter_of(flow, each)
         passes = counter.passes if counter is not None and counter.passes else 1
-        count, cycles = _pass(flow, each)
-        instructions += passes * count - sum(one.opcode != "NOP" for one in plain)
-        stalls += passes * cycles - sum(map(stall, plain))
+        (once, cycles), (count, all_cycles) = _figures(executed(each)), _pass(flow, each, executed)
+        instructions += passes * count - once
+        stalls += passes * all_cycles - cycles
     return instructions, stalls
 
 
@@ -229,12 +240,13 @@ class LoopPair:
     @property
     def same(self) -> bool:
         """Whether the figures of both are equal."""
-        return (
-            self.a is not None
-            and self.b is not None
-            and (self.a.instructions, self.a.stall, self.a.classes, self.a.pass_stall)
-            == (self.b.instructions, self.b.stall, self.b.classes, self.b.pass_stall)
-        )
+        return self.a is not None and self.b is not None and _compared(self.a) == _compared(self.b)
+
+
+def _compared(loop: LoopSummary) -> tuple[object, ...]:
+    """The figures of a loop that may differ."""
+    called = loop.called_instructions, loop.called_stall, loop.called_classes
+    return (loop.instructions, loop.stall, loop.classes, loop.pass_stall, *called)
 
 
 def has_no_more_work(one: LoopSummary, other: LoopSummary) -> bool:
@@ -342,7 +354,6 @@ def _rolled(one: _Working, other: _Working) -> bool:
 class _Working:
     """A loop that does work: its instructions and figures, the loop around it and those directly in it, by index."""
 
-    flow: Flow
     body: Sequence[Instruction]
     figures: LoopSummary
     outer: int | None
@@ -362,7 +373,6 @@ def _working(flow: Flow) -> dict[int, _Working]:
     }
     return {
         i: _Working(
-            flow,
             flow.instructions(flow.loops[i]),
             figures[i],
             around[i],
@@ -385,7 +395,7 @@ def _likeness(one: _Working, other: _Working, pairs: Mapping[int, int], lines: C
 
 
 def _pair(one: _Working, other: _Working, lines: Correspondence, sources: Mapping[int, tuple[str, str]]) -> LoopPair:
-    left, right = _by_line(one), _by_line(other)
+    left, right = _by_line(one.body), _by_line(other.body)
     votes = [sources[each.index] for each in one.body if each.index in sources]
     rows = [
         (_place(short(line), short(its)), a, b, x, y)
@@ -400,14 +410,13 @@ def _place(one: str, other: str) -> str:
     return one or other if not one or not other or one == other else f"{one} -> {other}"
 
 
-def _by_line(loop: _Working) -> dict[str, tuple[int, int]]:
-    """Instructions and stall sum by source line, subroutines by that of their call; empty without a line table."""
+def _by_line(body: Sequence[Instruction]) -> dict[str, tuple[int, int]]:
+    """Instructions and stall sum by source line; empty where there is no line table of a source."""
     found: dict[str, tuple[int, int]] = {}
-    for each in loop.body:
-        executed = [one for one in (each, *loop.flow.called(each)) if one.opcode != "NOP"]
-        if each.source and executed:
+    for each in body:
+        if each.source and each.opcode != "NOP":
             count, cycles = found.get(each.source, (0, 0))
-            found[each.source] = count + len(executed), cycles + sum(map(stall, executed))
+            found[each.source] = count + 1, cycles + stall(each)
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ptxgen.cli.toolchain.sass_gate import THRESHOLDS
@@ -96,20 +98,23 @@ def test_subroutines_count_once_for_each_call(name: str) -> None:
         assert all(each.index < start for each in own)
         assert sum(each.opcode == "CALL" for each in own) == calls
         (figures,) = (each for each in summaries(flow) if not each.role)
-        assert figures.instructions == len(own) + calls * (end - start)
+        assert figures.instructions == len(own)
+        assert figures.called_instructions == calls * (end - start)
         lengths.append(end - start)
     assert abs(lengths[0] - lengths[1]) <= 2  # ptxas allocates registers for each caller
     assert lengths[0] > 10
 
 
-def test_a_subroutine_stands_at_the_line_of_its_call() -> None:
-    a, b = (load(assemble(text(each, 20), options=("-lineinfo",))) for each in ("", DIVISIONS["div.u64"]))
-    (loop,) = compare(a, b).pairs[0].loops
-    assert loop.a is not None
-    assert loop.b is not None
-    (row,) = (each for each in loop.lines if each[0] == "long.cu:20")
-    length = sum(each.index >= subroutine(b.functions[0]) for each in b.functions[0].instructions)
-    assert row[2] > length - 8  # but for what follows its RET
+def test_a_slow_path_does_not_hide_what_the_loop_has_more() -> None:
+    """Thirty multiply-adds are a fourth of the loop, and a twentieth of what it executes with its slow paths."""
+    division = DIVISIONS["div.rn.f32"] * 8
+    more = "".join(f"mad.lo.u32 %r{1 + i % 2}, %r{1 + i % 2}, %n, %r{2 - i % 2};" for i in range(30))
+    a, b = (load(assemble(text(division + extra, 20), options=("-lineinfo",))) for extra in ("", more))
+    (found,) = broken_thresholds(compare(a, b), "loop-instructions+5%")
+    own, called = re.findall(r"(\d+) -> (\d+) instructions", found)
+    assert int(own[1]) > 1.05 * int(own[0])
+    assert int(called[1]) < 1.05 * int(called[0])
+    assert "(with the subroutines that it calls: " in found
 
 
 def test_a_function_that_is_not_inlined() -> None:
