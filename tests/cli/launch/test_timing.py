@@ -36,6 +36,8 @@ def test_the_json_the_trace_and_the_page(cli: Cli, tmp_path: Path) -> None:
     text = page.read_text()
     assert not re.search(r"(src|href)=|https?://", text)
     assert "wgmma.mma_async" in text
+    assert 'name="viewport"' in text
+    assert "prefers-color-scheme:dark" in text
 
 
 def test_two_kernels_and_a_built_file(cli: Cli, tmp_path: Path) -> None:
