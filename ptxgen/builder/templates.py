@@ -100,7 +100,7 @@ class Template:
                 raise
             words = error.args[0] if isinstance(error, KeyError) and error.args else error  # whose str has quotes
             raise TemplateError(*where[0], str(words), where[1:]) from error
-        return _finished(text, locations)
+        return _finished(text, locations, self.folder)
 
 
 @cache
@@ -271,8 +271,8 @@ def registers_in(lines: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found[0] for line in lines for found in _REGISTER.finditer(line.partition("//")[0])))
 
 
-def _finished(text: str, locations: bool) -> Rendered:
-    """Without marks, indented, with declarations, `.file` and `.loc`."""
+def _finished(text: str, locations: bool, folder: Path | None) -> Rendered:
+    """Without marks, indented, with declarations, `.file` and `.loc`; templates of `folder` have their whole path."""
     kept = list(_lines(text))
     files = {name: index for index, name in enumerate(dict.fromkeys(each.at[0] for each in kept if each.at), 1)}
     made: list[_Line] = []
@@ -294,7 +294,8 @@ def _finished(text: str, locations: bool) -> Rendered:
         if bare.startswith("{") and bare.endswith("{"):
             depth += 1
         if locations and bare.startswith(".address_size"):
-            made += [_Line(f'.file {index} "{escaped_path(name)}"', None, ()) for name, index in files.items()]
+            paths = {index: _path(name, folder) for name, index in files.items()}
+            made += [_Line(f'.file {index} "{escaped_path(path)}"', None, ()) for index, path in paths.items()]
     while made and not made[-1].text:
         made.pop()
     return Rendered(
@@ -302,6 +303,12 @@ def _finished(text: str, locations: bool) -> Rendered:
         tuple(each.at for each in made),
         tuple(each.callers for each in made),
     )
+
+
+def _path(name: str, folder: Path | None) -> str:
+    """The path of a template for those who read the PTX: as it is if it is a packaged one, which are found by name."""
+    found = folder.absolute() / name if folder is not None else None
+    return str(found) if found is not None and found.is_file() else name
 
 
 def _is_label(line: str) -> bool:

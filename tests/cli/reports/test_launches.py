@@ -113,6 +113,24 @@ def test_comments_of_a_source_in_a_folder_are_at_its_path(cli: Cli, folder: Path
     assert cli("check", "k.ptx", "--format", "github").out.startswith("::notice file=gpu ü/k.cu,line=2,title=unused")
 
 
+def test_a_template_of_an_author_is_named_by_its_path(cli: Cli, folder: Path) -> None:
+    assert cli("kernels", "blackwell/swizzled", "--copy", "my ü").code == 0
+    template = folder / "my ü" / "serial.ptx.j2"
+    text = template.read_text()
+    comment = "    ## ptxgen: accept shared-race: another"
+    text = text.replace("{{ operand.expect(ab, pair) }}\n", "").replace("$wait:\n", f"$wait:\n{comment}\n", 1)
+    template.write_text(text)
+    line = text[: text.index(comment)].count("\n") + 2
+    words = ("run", "my ü#mine", "--m", 128, "--n", 64, "--k", 64, "--format", "github", "--format", "sarif=out.sarif")
+    outcome = cli(*words)
+    assert outcome.code == 1
+    assert f"::error file=my ü/serial.ptx.j2,line={line},title=deadlock [deadlock]::" in outcome.out
+    (result,) = json.loads((folder / "out.sarif").read_text())["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my%20%C3%BC/serial.ptx.j2"
+    template.write_text(text.replace("shared-race", "shared-rase"))
+    assert "no check has the code 'shared-rase'; did you mean shared-race?" in cli(*words).err
+
+
 def test_a_bad_comment_in_the_ptx_is_named_by_its_file(cli: Cli, folder: Path) -> None:
     (folder / "k.ptx").write_text(RACE.replace(".version 8.6\n", ".version 8.6\n// ptxgen: accept shared-rase: why\n"))
     outcome = cli(*RUN)
