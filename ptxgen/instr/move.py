@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 from ptxgen.instr.model import operands
 from ptxgen.instr.model.form import Instruction, OperandLike, rule
-from ptxgen.instr.model.operands import register, source, vector
+from ptxgen.instr.model.operands import is_sink, register, source, vector
 from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.syntax import Expression, Immediate, Vector
 
 _B128 = {"b128": Availability("8.3", "sm_70+")}
 
@@ -25,6 +26,19 @@ def _half(form: Any) -> str:
 
 def _quarter(form: Any) -> str:
     return f"b{int(form.type[1:]) // 4}"
+
+
+def _has_32_bits(form: Any) -> bool:
+    return form.type == "b32"
+
+
+def _left_out(form: Any) -> str | None:
+    """Of two elements one may be `_` beside a register, not beside a constant."""
+    elements = form.a.elements if isinstance(form.a, Vector) else ()
+    constant = next((item for item in elements if isinstance(item, Immediate | Expression)), None)
+    if len(elements) == 2 and constant is not None and any(map(is_sink, elements)):
+        return f"{form.form.opcode} requires a register beside _, not {constant}"
+    return None
 
 
 class mov(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL, move=True):
@@ -54,7 +68,7 @@ class mov_vector(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL, move=Tr
 
     syntax = "mov.vec.type d, a"
     d: OperandLike = vector("type", _length, sink=True, scalar=True)
-    a: OperandLike = vector("type", _length, immediate=True, special=True, scalar=True)
+    a: OperandLike = vector("type", _length, sink=_has_32_bits, immediate=True, special=True, scalar=True)
     _: KW_ONLY
     vec: Literal["v2", "v4"]
     type: Literal["b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"]
@@ -66,27 +80,31 @@ class mov_vector(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL, move=Tr
             return f"mov.v4 requires 16-bit or 32-bit types, not .{self.type}"
         return None
 
+    _l = rule("left-out", reads_operands=True)(_left_out)
+
 
 class mov_pack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL, move=True):
     """d = two halves side by side, the first in the low bits.
 
+    The half of a `_`, which no manual has, is zero (measured, ptxas 13.5: in .b32 alone).
     A single element in braces is not PTX, though ptxas 13.5 takes it: it moves a part of the bits (docs/hardware.md).
     """
 
     syntax = "mov.type d, a"
     d: OperandLike = register("type")
-    a: OperandLike = vector(_half, 2, exact=True, immediate=True, special=True)
+    a: OperandLike = vector(_half, 2, exact=True, sink=_has_32_bits, immediate=True, special=True)
     _: KW_ONLY
     type: Literal["b16", "b32", "b64", "b128"]
     needs = _B128
+    _l = rule("left-out", reads_operands=True)(_left_out)
 
 
 class mov_pack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL, move=True):
-    """d = four quarters side by side, the first in the low bits."""
+    """d = four quarters side by side, the first in the low bits; that of a `_` is zero, as in mov_pack."""
 
     syntax = "mov.type d, a"
     d: OperandLike = register("type")
-    a: OperandLike = vector(_quarter, 4, exact=True, immediate=True, special=True)
+    a: OperandLike = vector(_quarter, 4, exact=True, sink=_has_32_bits, immediate=True, special=True)
     _: KW_ONLY
     type: Literal["b32", "b64", "b128"]
     needs = _B128

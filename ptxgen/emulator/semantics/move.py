@@ -12,7 +12,7 @@ from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import move
-from ptxgen.instr.model.operands.specification import value_of
+from ptxgen.instr.model.operands.specification import is_sink, value_of
 from ptxgen.instr.model.types import TYPES
 
 
@@ -33,10 +33,15 @@ def copy_predicate(op: move.mov_pred, binder: Binder, statement: syntax.Instruct
     return lambda g: d(g, a(g))
 
 
+def _elements(operand: syntax.Operand, binder: Binder) -> list[syntax.Operand]:
+    """The elements of a source; a `_` among them is 0 (measured, ptxas 13.5)."""
+    return [syntax.Immediate("0") if is_sink(each) else each for each in binder.vector(operand)]
+
+
 @semantics(move.mov_vector)
 def copy_vector(op: move.mov_vector, binder: Binder, statement: syntax.Instruction) -> Plain:
     """All elements are read before the first is written."""
-    sources = [binder.source(element, op.type) for element in binder.vector(op.a)]
+    sources = [binder.source(element, op.type) for element in _elements(op.a, binder)]
     destinations = [binder.destination(element, op.type) for element in binder.vector(op.d)]
 
     def run(g: Group) -> None:
@@ -53,7 +58,7 @@ def _part_type(type: str, count: int) -> str:
 
 @semantics(move.mov_pack, move.mov_pack4)
 def pack(op: move.mov_pack | move.mov_pack4, binder: Binder, statement: syntax.Instruction) -> Plain:
-    parts = binder.vector(op.a)
+    parts = _elements(op.a, binder)
     part = _part_type(op.type, len(parts))
     sources = [binder.source(element, part) for element in parts]
     d, width = binder.destination(op.d, op.type), int(part[1:])

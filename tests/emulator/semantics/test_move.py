@@ -20,6 +20,20 @@ def test_vectors_are_read_before_they_are_written() -> None:
     same(found["e"], a.tolist(), text)
 
 
+def test_parts_that_are_left_out_are_zero() -> None:
+    """A `_` among the elements of a source, as ptxas 13.5 compiles it."""
+    a = edges(32, COUNT, 5)
+    text = """.reg .b8 %p, %q, %r, %s; .reg .b16 %h, %i;
+        mov.b32 {%p, %q, %r, %s}, %a;
+        mov.b32 %d, {_, %q, %r, _};
+        mov.b32 {%h, %i}, %a;
+        mov.b32 %e, {_, %i};
+        """
+    found = lanewise(text, {"a": ("b32", a)}, {"d": "b32", "e": "b32"})
+    same(found["d"], [x & 0xFFFF00 for x in a.tolist()], text)
+    same(found["e"], [x & 0xFFFF0000 for x in a.tolist()], text)
+
+
 def test_128_bits() -> None:
     """Two halves or four quarters, the first at the bottom."""
     a, b = edges(64, COUNT, 3), edges(64, COUNT, 4)
