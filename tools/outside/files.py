@@ -177,6 +177,10 @@ REPOSITORIES = {
     "yuhanlia1/EE533-lab7-team14": "d207ba6877458b344cddc53929cd018728333a96",
     "yutadd/GoldWireCoin": "089ccd98ba77135105b70e1a7123909c0d589b06",
     "zyoung11/FE": "ef440af8e06fe1a5f1e75af8859213844f6ad62c",
+    "celeritas-project/cuda-test-snippets": "304401e39023e0ec1fc47a6a76833c12f9ff3111",
+    "Daweek/dscudapkg1.7.5.1": "fea6eb47f54c559708141b21a067afca4abe9aba",
+    "gpu-mode/lectures": "7cb40f67ad68f59a7c13e9a8c4d8a816a3c68e7a",
+    "mitsuba-renderer/mitsuba3": "b45b0a930275114de0f8c34e8cf52775e176ca9a",
 }
 #: The oldest target that ptxas 13.5 takes, and the PTX version that introduced it.
 OLDEST, ITS_VERSION = 75, "6.3"
