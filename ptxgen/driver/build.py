@@ -80,8 +80,9 @@ def compile_into(folder: Path) -> None:
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler:
         raise BuildError(
-            "this is a checkout, so ptxgen exec compiles its stand-in driver at first use, but there is no C compiler; "
-            "install one (apt install gcc), set CC, or install ptxgen's wheel for Linux, which has it"
+            "this installation (a checkout, or from the sdist) has no compiled stand-in driver, and ptxgen exec cannot "
+            "compile it: there is no C compiler; install one (apt install gcc), set CC, or install ptxgen's wheel for "
+            "Linux, which has it"
         )
     sources = sorted(map(str, NATIVE.glob("*.c")))
     _compile([compiler, *_FLAGS, "-o", str(folder / LIBRARY), *sources, *_LINK])
