@@ -17,9 +17,7 @@ def test_a_clear_sentence_without_a_compiler(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("PTXGEN_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    with pytest.raises(
-        BuildError, match=r"\(a checkout, or from the sdist\) has no .*there is no C compiler; install one"
-    ):
+    with pytest.raises(BuildError, match=r"or from the sdist\).* there is no C compiler; install one"):
         build.library_folder()
     monkeypatch.setenv("CC", "/bin/false")
     with pytest.raises(BuildError, match="does not compile with /bin/false"):
