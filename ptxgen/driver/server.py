@@ -46,6 +46,10 @@ _TRACE_SECONDS = 2.0
 _DELAYS = {"eager": 0, "late": 1, "random": 2}
 #: Libraries of NVIDIA's that frameworks try out and can do without (XLA). Each of their calls returns that it failed.
 _OF_NVIDIA = re.compile(r"lib(cublas|cublasLt|cudnn\w*|cupti|cusolver|cusparse|cufft)\.so")
+#: cudaMemcpyKind by number.
+_COPY_KINDS = (
+    "cudaMemcpyHostToHost", "cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost", "cudaMemcpyDeviceToDevice",
+)  # fmt: skip
 #: Words of the stand-in about calls that it refuses.
 _REFUSED = frozenset({"unsupported", "invalid-launch", "shared-opt-in"})
 #: Nanoseconds on the device that a launch, and a warp-instruction of it, are taken to last.
@@ -378,6 +382,13 @@ class Server:
             address, size = rest.split()
             where = self.memory.describe(int(address, 16))
             self.results.note(f"a copy or fill of {size} bytes at {address} exceeds its allocation: {where}")
+        elif word == "wrong-direction":
+            call, size, kind, *sides = rest.split()
+            source, destination = ("device" if side == "1" else "host" for side in sides)
+            self.results.note(
+                f"{call} of {size} bytes says {_COPY_KINDS[int(kind)]} but goes from {source} to {destination} memory: "
+                "undefined (CUDA Runtime API, cudaMemcpy); copied by the addresses here"
+            )
         elif word == "invalid-launch":
             name, _, shape = rest.partition(" ")
             self.results.note(f"launch of {short_name(name)} refused: no GPU takes {shape}")

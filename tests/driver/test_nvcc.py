@@ -136,6 +136,31 @@ def test_a_stripped_runtime_fails(capfd: pytest.CaptureFixture[str], tmp_path: P
     assert "careless has a copy of NVIDIA's runtime without symbols, which cannot be replaced" in ran.said
 
 
+@pytest.fixture(scope="module")
+def directions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_cuda(SOURCES / "directions.cu", tmp_path_factory.mktemp("directions") / "directions", "-arch=sm_90a")
+
+
+def test_a_kind_of_copy_that_its_addresses_contradict_is_noted(
+    capfd: pytest.CaptureFixture[str], directions: Path
+) -> None:
+    ran = execute(capfd, [directions, "wrong"])
+    assert ran.output == "PASS\n"
+    for sentence in (
+        "cudaMemcpy of 64 bytes says cudaMemcpyDeviceToHost but goes from host to device memory: undefined",
+        "cudaMemcpyAsync of 63 bytes says cudaMemcpyHostToDevice but goes from device to host memory: undefined",
+        "cudaMemcpy of 62 bytes says cudaMemcpyDeviceToDevice but goes from host to device memory: undefined",
+        "cudaMemcpy2D of 56 bytes says cudaMemcpyHostToHost but goes from device to host memory: undefined",
+    ):
+        assert sentence in ran.said
+
+
+def test_pinned_and_managed_memory_is_of_either_side(capfd: pytest.CaptureFixture[str], directions: Path) -> None:
+    ran = execute(capfd, [directions])
+    assert (ran.code, ran.output) == (0, "PASS\n")
+    assert "undefined" not in ran.said
+
+
 def test_checks_of_chosen_kernels_and_launches(capfd: pytest.CaptureFixture[str], program: Path) -> None:
     import re
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* Ranges that are allocated, by address: those of this process, and what it has asked the emulator about. */
@@ -198,6 +199,41 @@ struct Registered {
 };
 static struct Registered *registered;
 
+/* Pages of the program that become pages of the heap. */
+struct Move {
+    ucontext_t caller, mover;
+    u64 inside, first, size;
+    bool moved;
+};
+static __thread struct Move *moving;
+
+static void move_pages(void) {
+    memcpy((void *)moving->inside, (void *)moving->first, moving->size);
+    /* The heap is mapped with MAP_SHARED: an old size of 0 makes mremap duplicate it (mremap(2)). */
+    void *twin = mremap((void *)moving->inside, 0, moving->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)moving->first);
+    moving->moved = twin != MAP_FAILED;
+}
+
+/* The pages may hold this thread's stack, so that it runs on another one while they move. */
+static bool share_pages(u64 inside, u64 first, u64 size) {
+    enum { STACK = 1 << 16 };
+    struct Move *move = calloc(1, sizeof *move);
+    char *stack = malloc(STACK);
+    bool moved = false;
+    if (move && stack && !getcontext(&move->mover)) {
+        *move = (struct Move){.mover = move->mover, .inside = inside, .first = first, .size = size};
+        move->mover.uc_stack.ss_sp = stack;
+        move->mover.uc_stack.ss_size = STACK;
+        move->mover.uc_link = &move->caller;
+        makecontext(&move->mover, move_pages, 0);
+        moving = move;
+        moved = !swapcontext(&move->caller, &move->mover) && move->moved;
+    }
+    free(stack);
+    free(move);
+    return moved;
+}
+
 API Result cuMemHostRegister_v2(void *pointer, size_t bytes, u32 flags) {
     (void)flags;
     Result result = connect_emulator();
@@ -211,10 +247,7 @@ API Result cuMemHostRegister_v2(void *pointer, size_t bytes, u32 flags) {
     if (result)
         return result;
     u64 inside = (address + page - 1) / page * page;
-    memcpy((void *)inside, (void *)first, size);
-    /* The heap is mapped with MAP_SHARED: an old size of 0 makes mremap duplicate it (mremap(2)). */
-    void *twin = mremap((void *)inside, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)first);
-    if (twin == MAP_FAILED) {
+    if (!share_pages(inside, first, size)) {
         release(address);
         return INVALID_VALUE;
     }

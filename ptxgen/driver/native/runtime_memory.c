@@ -165,26 +165,54 @@ API Result cudaMemAdvise_v2(void) {
 Result cuMemcpyAsync(u64 to, u64 from, size_t bytes, struct Stream *stream);
 Result cuMemcpy(u64 to, u64 from, size_t bytes);
 
+/* Copies. Addresses alone decide where they go, as with unified addressing; a cudaMemcpyKind that says otherwise is
+   noted, since the API leaves the result undefined. */
+
+enum CopyKind { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };
+
+static void note_direction(const char *call, u64 to, u64 from, size_t bytes, int kind) {
+    if (kind < HOST_TO_HOST || kind >= BY_ADDRESS || !bytes)
+        return;
+    bool to_device = kind == HOST_TO_DEVICE || kind == DEVICE_TO_DEVICE;
+    bool from_device = kind == DEVICE_TO_HOST || kind == DEVICE_TO_DEVICE;
+    struct Range range;
+    const u64 addresses[2] = {from, to};
+    const bool expected[2] = {from_device, to_device};
+    bool on_device[2], wrong = false;
+    for (int side = 0; side < 2; side++) {
+        bool known = find_range(addresses[side], &range);
+        on_device[side] = known && range.kind != PINNED_MEMORY && range.kind != REGISTERED_MEMORY;
+        u64 mapped;
+        bool either = known ? range.kind != DEVICE_MEMORY && range.kind != VARIABLE_MEMORY
+                            : !cuMemHostGetDevicePointer_v2(&mapped, (void *)addresses[side], 0);
+        wrong |= !either && on_device[side] != expected[side];
+    }
+    if (wrong)
+        note("wrong-direction %s %llu %d %d %d", call, (unsigned long long)bytes, kind, on_device[0], on_device[1]);
+}
+
 API Result cudaMemcpy(u64 to, u64 from, size_t bytes, int kind) {
-    (void)kind;
     Result result = start_runtime();
+    if (!result)
+        note_direction("cudaMemcpy", to, from, bytes, kind);
     return runtime_result(result ? result : cuMemcpy(to, from, bytes));
 }
 
 API Result cudaMemcpyAsync(u64 to, u64 from, size_t bytes, int kind, struct Stream *stream) {
-    (void)kind;
     Result result = start_runtime();
+    if (!result)
+        note_direction("cudaMemcpyAsync", to, from, bytes, kind);
     return runtime_result(result ? result : cuMemcpyAsync(to, from, bytes, stream));
 }
 
 API Result cudaMemcpyPeer(u64 to, int to_device, u64 from, int from_device, size_t bytes) {
     (void)to_device, (void)from_device;
-    return cudaMemcpy(to, from, bytes, 0);
+    return cudaMemcpy(to, from, bytes, BY_ADDRESS);
 }
 
 API Result cudaMemcpyPeerAsync(u64 to, int to_device, u64 from, int from_device, size_t bytes, struct Stream *stream) {
     (void)to_device, (void)from_device;
-    return cudaMemcpyAsync(to, from, bytes, 0, stream);
+    return cudaMemcpyAsync(to, from, bytes, BY_ADDRESS, stream);
 }
 
 static Result copy_2d(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height,
@@ -196,13 +224,13 @@ static Result copy_2d(char *to, size_t to_pitch, const char *from, size_t from_p
 
 API Result cudaMemcpy2DAsync(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height,
                              int kind, struct Stream *stream) {
-    (void)kind;
+    note_direction("cudaMemcpy2DAsync", (u64)to, (u64)from, width * height, kind);
     return copy_2d(to, to_pitch, from, from_pitch, width, height, stream);
 }
 
 API Result cudaMemcpy2D(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height,
                         int kind) {
-    (void)kind;
+    note_direction("cudaMemcpy2D", (u64)to, (u64)from, width * height, kind);
     Result result = copy_2d(to, to_pitch, from, from_pitch, width, height, NULL);
     return result ? result : runtime_result(synchronize_stream(NULL));
 }
