@@ -382,7 +382,8 @@ SAID: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "wgmma-awaited-behind-the-barrier": (
         ("cp.async.bulk.shared::cta",),
-        "Another warpgroup (warps 4 to 7) issued it; nothing orders this access after that warpgroup's wgmma.wait_group",
+        "Another warpgroup (warps 4 to 7) issued it; nothing orders this access after that warpgroup's "
+        "wgmma.wait_group",
         "bar.sync, or an mbarrier on which that warpgroup arrives, between its wgmma.wait_group 0 and line {0}",
     ),
     "parity-that-never-flips": (
