@@ -258,12 +258,14 @@ def _print_changes(out: Console, found: Study, *, of_words: bool) -> None:
 
 
 def _machine(name: str | None, target: str) -> Machine:
-    """The machine of a name, else the first that runs a target."""
+    """The machine of a name, else the first that runs a target: sm_90a machines run sm_90, too."""
+    from ptxgen.instr.model.targets import parse_target
     from ptxgen.timing import MACHINES
 
     if name is not None:
         return MACHINES[choose("--machine", name, list(MACHINES))]
-    found = next((each for each in MACHINES.values() if each.target == target), None)
+    number = parse_target(target).number
+    found = next((each for each in MACHINES.values() if parse_target(each.target).number == number), None)
     if found is None:
         raise InputError(f"no machine with a description runs {target}; they are {', '.join(MACHINES)}")
     return found

@@ -40,6 +40,27 @@ def test_the_json_the_trace_and_the_page(cli: Cli, tmp_path: Path) -> None:
     assert "prefers-color-scheme:dark" in text
 
 
+@pytest.mark.parametrize(
+    ("target", "machine"), [("sm_90", "h200"), ("sm_90a", "h200"), ("sm_100", "b200"), ("sm_100f", "b200")]
+)
+def test_the_machine_follows_from_the_architecture(cli: Cli, tmp_path: Path, target: str, machine: str) -> None:
+    text = f""".version 8.8
+.target {target}
+.address_size 64
+.visible .entry k(.param .u64 p) {{
+.reg .b64 %a;
+ld.param.u64 %a, [p];
+st.global.u32 [%a], 7;
+ret;
+}}
+"""
+    path = tmp_path / "k.ptx"
+    path.write_text(text)
+    outcome = cli("time", path, "--arg", "p=zeros:u32:32", "--block", 32, "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["machine"] == machine
+
+
 def test_two_kernels_and_a_built_file(cli: Cli, tmp_path: Path) -> None:
     built = tmp_path / "k.ptx"
     options = {"n_tile": 64, "cluster_m": 1, "scheduler": "grid", "panel": 0, "stages": 3}
