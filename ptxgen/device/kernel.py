@@ -147,7 +147,7 @@ class Kernel:
         if entry is None:
             if len(entries) != 1:
                 found = f"it has {len(names)}: {_names(names)}" if names else "it has none"
-                advice = "name one, or a part of its name, with entry=" if names else "add an .entry"
+                advice = "name one, or a part of its name, with entry= (--entry)" if names else "add an .entry"
                 raise KernelError(f"a kernel needs one entry in the PTX text, but {found}; {advice}")
             chosen = entries[0]
         elif entry in names:
