@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ptxgen.device.report import Finding
 
+#: Two instructions of one line of the source.
+_TWICE = re.compile(r"\bbar\.sync between (\S+) and \1(?![\w:])")
+_IN_ONE_LINE = (
+    r"bar.sync between the two accesses of \1, in statements of their own; or an atomic operation, if threads update "
+    "the same element"
+)
 #: Mentions of a PTX line in messages, with the source line that it comes from.
 _LINE = re.compile(r"\bline (\d+)(?: \(([^()]+:\d+[^()]*)\))?")
 #: Where compilers and libraries have their headers: what is inlined from there is called by the author's line.
@@ -58,4 +64,4 @@ def by_source_lines(text: str, finding: Finding, files: Mapping[str, str]) -> st
     def located(match: re.Match[str]) -> str:
         return authors(match[2] or sources.get(int(match[1])) or "", files) or match[0]
 
-    return _LINE.sub(located, text)
+    return _TWICE.sub(_IN_ONE_LINE, _LINE.sub(located, text))

@@ -11,7 +11,7 @@ from linecache import getline
 from typing import Any, TextIO
 
 from ptxgen.device import Accept, Finding, LaunchReport
-from ptxgen.device.report import shortened
+from ptxgen.device.report import Severity, shortened
 from ptxgen.device.sources import authors, by_source_lines, source_places
 from ptxgen.driver import sites
 from ptxgen.driver.names import demangled, readable, short_name
@@ -142,7 +142,10 @@ class Results:
         self.unfinished = ""
         self.exit_code: int | None = None
         self._out = out if out is not None else sys.stderr
-        self._seen: Counter[tuple[str, str, str]] = Counter()
+        #: Refused launches, by kernel and reason.
+        self._refused: Counter[tuple[str, str]] = Counter()
+        #: The severity of what was printed, by kernel, code and place.
+        self._worst: dict[tuple[str, str, str], Severity] = {}
         self._used: set[Accept] = set()
         self._unused: dict[Accept, None] = {}
 
@@ -178,7 +181,7 @@ class Results:
         if not repeated:
             made.instructions, made.seconds = report.instructions, report.seconds
         own = [each for each in report.findings if not any(each is other for other in made.compiler_made)]
-        new = [each for each in own if self._is_new(kernel, each)]
+        new = [each for each in sorted(own, key=lambda each: each.severity != "error") if self._is_new(kernel, each)]
         if new or (report.status not in ("ok", "findings") and not report.findings):
             self._print(made, new)
         return made
@@ -197,9 +200,9 @@ class Results:
         """Keep a launch that did not begin."""
         made = self._make(request, kernel, "refused", process)
         made.message = message
-        if self._seen[kernel, "refused", message] == 0:
+        if self._refused[kernel, message] == 0:
             self.say(f"{self._title(made)} did not begin: {message}")
-        self._seen[kernel, "refused", message] += 1
+        self._refused[kernel, message] += 1
         return made
 
     def _make(self, request: LaunchRequest, kernel: str, status: str, process: int) -> Launched:
@@ -218,9 +221,13 @@ class Results:
         return made
 
     def _is_new(self, kernel: str, finding: Finding) -> bool:
-        key = kernel, finding.code, finding.source or f"{finding.line} {finding.instruction}"
-        self._seen[key] += 1
-        return self._seen[key] == 1
+        place = finding.source or (f"{finding.line} {finding.instruction}" if finding.line else finding.message)
+        key = kernel, finding.code, place
+        before = self._worst.get(key)
+        if before is None or (before == "advice" and finding.severity == "error"):
+            self._worst[key] = finding.severity
+            return True
+        return False
 
     def _title(self, launched: Launched) -> str:
         cluster = f", cluster {_extent(launched.cluster)}" if launched.cluster else ""

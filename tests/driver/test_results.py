@@ -9,6 +9,7 @@ import pytest
 
 from ptxgen.device import Finding, LaunchReport
 from ptxgen.device.compilers import COMPILERS
+from ptxgen.device.sources import by_source_lines
 from ptxgen.driver import Options
 from ptxgen.driver.protocol import LaunchRequest
 from ptxgen.driver.results import Results
@@ -73,3 +74,27 @@ def test_a_kernel_that_ran_when_the_program_was_ended() -> None:
     results = Results(Options(), io.StringIO())
     results.unfinished = "spin"
     assert list(results.summary()) == ["spin: 1 launch that did not end"]
+
+
+def test_an_error_is_printed_beside_advice_of_its_code_and_place() -> None:
+    """The place is a line of the source, which several instructions have."""
+    advice = Finding("global-race", "advice", "equal stores", line=75, source="mvt.cu:115:4")
+    error = Finding("global-race", "error", "a load", line=79, source="mvt.cu:115:4")
+    out = io.StringIO()
+    results = Results(Options(target="sm_100a"), out)
+    results.add(REQUEST, "kernel", LaunchReport("ok", [advice, error]), 1)
+    assert out.getvalue().count("error [global-race] a load") == 1
+    assert "equal stores" not in out.getvalue()
+    out = io.StringIO()
+    results = Results(Options(target="sm_100a"), out)
+    for findings in ([advice], [error], [advice], [error]):
+        results.add(REQUEST, "kernel", LaunchReport("ok", findings), 1)
+    assert (out.getvalue().count("equal stores"), out.getvalue().count("a load")) == (1, 1)
+
+
+def test_the_fix_of_a_race_within_one_source_line() -> None:
+    finding = Finding("global-race", "error", "", line=79, source="mvt.cu:115:4")
+    said = by_source_lines("fix: bar.sync between line 79 and line 79", finding, {})
+    assert said.startswith(
+        "fix: bar.sync between the two accesses of mvt.cu:115:4, in statements of their own; or an atomic"
+    )
