@@ -67,3 +67,5 @@ class Report:
 
     results: tuple[Result, ...] = ()
     failures: tuple[Failure, ...] = ()
+    #: File that stands for what was run, for results without a place: code scanning takes no log that has any.
+    subject: str = "ptxgen"

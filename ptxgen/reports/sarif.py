@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ptxgen.reports.model import Failure, Place, Report, Result
 from ptxgen.reports.paths import in_repository, uri
@@ -39,7 +40,7 @@ def sarif(report: Report) -> Json:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [invocation],
-        "results": [_result(each, index) for each in report.results],
+        "results": [_result(each, index, report.subject) for each in report.results],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -63,8 +64,8 @@ def _rule(rule: Rule) -> Json:
     }
 
 
-def _result(each: Result, index: Mapping[str, int]) -> Json:
-    """A result (3.27)."""
+def _result(each: Result, index: Mapping[str, int], subject: str) -> Json:
+    """A result (3.27). Code scanning requires a location with a line (github/codeql-action, issue 1738)."""
     text = f"{each.message}\nfix: {each.fix}" if each.fix else each.message
     made: Json = {
         "ruleId": each.code,
@@ -73,8 +74,8 @@ def _result(each: Result, index: Mapping[str, int]) -> Json:
         "message": {"text": text},
         "partialFingerprints": {"ptxgen/v1": _fingerprint(each)},
     }
-    if each.place is not None:
-        made["locations"] = [_location(each.place)]
+    place = each.place or Place(subject)
+    made["locations"] = [_location(place if place.line is not None else replace(place, line=1))]
     if each.related:
         made["relatedLocations"] = [
             {"id": number, **_location(place), "message": {"text": what}}

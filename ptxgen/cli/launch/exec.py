@@ -151,7 +151,7 @@ def execute(
     with interrupt.finishes_itself():
         results = run(command, options)
     assert results.exit_code is not None
-    written.write(text=lambda: None, data=results.to_json, report=lambda: _report(results), indent=1)
+    written.write(text=lambda: None, data=results.to_json, report=lambda: _report(results, command), indent=1)
     if html is not None:
         _write_page(html, command, results)
     return results.exit_code
@@ -165,10 +165,10 @@ def _accepted(path: Path | None) -> Sequence[Accept]:
     return read_accepts(path)
 
 
-def _report(results: Results) -> Report:
+def _report(results: Results, command: Sequence[str]) -> Report:
     from ptxgen.cli.launch.findings import program_results
 
-    return program_results(results)
+    return program_results(results, command)
 
 
 def _write_page(path: str, command: list[str], results: Results) -> None:

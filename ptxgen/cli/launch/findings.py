@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxgen.cli.common.files import is_file, machine_code
 from ptxgen.reports import Place, Report, Result
 from ptxgen.reports.convert import accepted, launched, unused
 from ptxgen.reports.convert import found as converted
-from ptxgen.reports.paths import place_of, shown_place
+from ptxgen.reports.paths import inside, place_of, shown_place
 
 if TYPE_CHECKING:
     from ptxgen.audit import Audit
@@ -30,7 +32,7 @@ def gemm_results(
         if each.finding is None:
             place = Place(ptx, next(iter(each.shown), None)) if ptx else None
             made.append(Result("wrong-result", "error", each.message, place, properties=facts))
-    return Report((*made, *unused(accepts, ptx or "")))
+    return Report((*made, *unused(accepts, ptx or "")), subject=kernel)
 
 
 def file_results(result: JobResult | PlainResult, path: str, schedule: str, accepts: Sequence[Accept] | None) -> Report:
@@ -53,13 +55,14 @@ def _is_ptx(path: str) -> bool:
 
 
 def _at_file(each: Result, path: str) -> Result:
-    from dataclasses import replace
-
     return each if each.place is not None else replace(each, place=Place(path))
 
 
-def program_results(results: Results) -> Report:
-    """Of a program: what its launches found, the same of a kernel once, and launches that did not begin."""
+def program_results(results: Results, command: Sequence[str] = ()) -> Report:
+    """Of a program: what its launches found, the same of a kernel once, and launches that did not begin.
+
+    What no source is known of is at the first file that the command names.
+    """
     seen: dict[tuple[str, str, str], None] = {}
     made: list[Result] = []
     for launch in results.launches:
@@ -74,12 +77,15 @@ def program_results(results: Results) -> Report:
             if key not in seen:
                 seen[key] = None
                 made.append(each)
-    return Report((*made, *accepted(results.used_accepts), *unused(results.unused_accepts)))
+    report = Report((*made, *accepted(results.used_accepts), *unused(results.unused_accepts)))
+    named = next((each for each in command if os.path.isfile(each) and inside(Place(each))), None)
+    subject = named or os.path.basename(command[0] if command else "")
+    return replace(report, subject=subject) if subject else report
 
 
 def audit_results(kernel: str, made: Audit, text: str) -> Report:
     """Of an audit: a note for each change that no run needs, at its line of the source, else of the PTX file."""
-    return Report(tuple(_unneeded(kernel, made, text)))
+    return Report(tuple(_unneeded(kernel, made, text)), subject=kernel)
 
 
 def _unneeded(kernel: str, made: Audit, text: str) -> Iterator[Result]:

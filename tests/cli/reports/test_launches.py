@@ -198,6 +198,33 @@ def test_a_program_reports_each_finding_of_a_kernel_once(folder: Path) -> None:
     assert list(problems(json.loads(json.dumps(sarif(made))), SCHEMA)) == []
 
 
+@pytest.mark.parametrize(
+    ("command", "uri"),
+    [
+        (["python", "k.py", "k.cu"], "k.cu"),  # the first that is there
+        (["./k.cu"], "k.cu"),
+        (["/bin/sh", "-c", "true"], "sh"),  # nothing of the repository
+        ([], "ptxgen"),
+    ],
+)
+def test_results_of_a_program_without_lines_have_a_location(folder: Path, command: list[str], uri: str) -> None:
+    """GitHub takes no log in which a result has none: a program without -lineinfo, a launch that did not begin."""
+    kernel = Kernel.from_ptx(RACE.replace("    .loc 1 2 5\n", ""))
+    device = Emulator()
+    results = Results(Options(), io.StringIO())
+    request = LaunchRequest(0, (1, 1, 1), (64, 1, 1), None, 0, 0, 0, b"", "")
+    results.add(request, "k", device.launch(kernel, 1, 64, [device.empty(64, "u32")]), 1)
+    results.refuse(request, "k", "no GPU takes it", 1)
+    log = json.loads(json.dumps(sarif(program_results(results, command))))
+    assert list(problems(log, SCHEMA)) == []
+    made = log["runs"][0]["results"]
+    assert [each["ruleId"] for each in made] == ["shared-race", "refused-launch"]
+    for each in made:
+        (location,) = each["locations"]
+        assert location["physicalLocation"]["artifactLocation"] == {"uri": uri, "uriBaseId": "%SRCROOT%"}
+        assert location["physicalLocation"]["region"] == {"startLine": 1}
+
+
 def test_what_is_accepted_in_vain_by_all_launches_of_a_program(folder: Path) -> None:
     kernel = Kernel.from_ptx(RACE)
     entries = [Accept("shared-race", "ld.shared.u32 %r4, [%r3];", "used"), Accept("shared-race", "ret;", "unused")]
