@@ -28,7 +28,7 @@ def align(a: Dataflow, b: Dataflow) -> dict[int, int]:
     same = {index: index for index in range(len(a.canonical))}
     if [each.key for each in a.canonical] == [each.key for each in b.canonical] and not other_definitions(a, b, same):
         return same
-    blocks = _blocks(a.flow, b.flow, a.canonical, b.canonical)
+    blocks = _blocks(a, b)
     regions = _regions(a.flow, b.flow, blocks)
     matching = Matching(a, b, regions)
     matching.extend(dict(_by_order(matching.found, a.canonical, b.canonical, regions)))
@@ -37,20 +37,20 @@ def align(a: Dataflow, b: Dataflow) -> dict[int, int]:
         for i, j in _by_order(matching.found, a.canonical, b.canonical, regions)
         if a.canonical[i].operands == b.canonical[j].operands or not matching.contradicts(i, j)
     }
-    return {**matching.found, **rest}
+    pairs = {**matching.found, **rest}
+    return {**pairs, **dict(_equal(pairs, a, b, regions))}
 
 
-def _blocks(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical]) -> dict[int, int]:
+def _blocks(a: Dataflow, b: Dataflow) -> dict[int, int]:
     """Pairs of blocks: those with the same code, then with the same opcodes, then by the blocks before and after them.
 
-    The order inside them does not count: it is what a schedule changes.
+    First come those that share code which both functions have once. The order inside blocks does not count: it is what
+    a schedule changes.
     """
-    left, right = _signatures(a, a_codes), _signatures(b, b_codes)
-    pairs: dict[int, int] = {}
-    for ones, others in (
-        (left, right),
-        ([tuple(sorted(map(_opcode, each))) for each in side] for side in (left, right)),
-    ):
+    left, right = _signatures(a), _signatures(b)
+    pairs = _by_unique(left, right)
+    opcodes = [[tuple(sorted(map(_opcode, each))) for each in side] for side in (left, right)]
+    for ones, others in ((left, right), opcodes):
         back = {y: x for x, y in pairs.items()}
         known = [(str(x),) if x in pairs else each for x, each in enumerate(ones)]
         its = [(str(back[y]),) if y in back else each for y, each in enumerate(others)]
@@ -62,10 +62,11 @@ def _blocks(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Ca
     while changed:  # neighbors of what is paired, as long as that finds more
         changed = False
         for one, other in list(pairs.items()):
+            first, second = a.flow.blocks[one], b.flow.blocks[other]
             for ones, others in (
-                (a.blocks[one].following, b.blocks[other].following),
-                (tuple(a.before[one]), tuple(b.before[other])),
-                ((one + 1,) if one + 1 < len(a.blocks) else (), (other + 1,) if other + 1 < len(b.blocks) else ()),
+                (first.following, second.following),
+                (tuple(a.flow.before[one]), tuple(b.flow.before[other])),
+                ((one + 1,) if one + 1 < len(left) else (), (other + 1,) if other + 1 < len(right) else ()),
             ):
                 for x, y in zip(ones, others, strict=False):
                     if x not in pairs and y not in taken and _alike(left[x], right[y]):
@@ -77,8 +78,23 @@ def _blocks(a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Ca
     return pairs
 
 
-def _signatures(flow: Flow, codes: Sequence[Canonical]) -> list[tuple[str, ...]]:
-    return [tuple(sorted(each.key for each in codes[block.start : block.end])) for block in flow.blocks]
+def _by_unique(left: Sequence[tuple[str, ...]], right: Sequence[tuple[str, ...]]) -> dict[int, int]:
+    """Pairs of blocks that share most of the code that both functions have only once, and are alike."""
+    places = [{key: block for block, keys in enumerate(side) for key in keys} for side in (left, right)]
+    counts = [Counter(key for keys in side for key in keys) for side in (left, right)]
+    votes = Counter(
+        (places[0][key], places[1][key]) for key, count in counts[0].items() if count == 1 == counts[1][key]
+    )
+    found: dict[int, int] = {}
+    for (one, other), _ in votes.most_common():
+        if one not in found and other not in found.values() and _alike(left[one], right[other]):
+            found[one] = other
+    return found
+
+
+def _signatures(side: Dataflow) -> list[tuple[str, ...]]:
+    """The code of each block, in no order."""
+    return [tuple(sorted(each.key for each in side.codes[block.start : block.end])) for block in side.flow.blocks]
 
 
 def _alike(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
@@ -144,6 +160,21 @@ def _by_order(
         for x, y in _inside(left, right):
             if ones[x] not in found and others[y] not in back:
                 yield ones[x], others[y]
+
+
+def _equal(
+    found: Mapping[int, int], a: Dataflow, b: Dataflow, regions: tuple[Regions, Regions]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of what is left, where a region of both has as much of the same code: barriers between moved code."""
+    left: tuple[dict[tuple[int, str], list[int]], dict[tuple[int, str], list[int]]] = {}, {}
+    for side, graph, numbers, known in zip(left, (a, b), regions, (found.keys(), set(found.values())), strict=True):
+        for index, code in enumerate(graph.canonical):
+            if index not in known:
+                side.setdefault((numbers[index], code.key), []).append(index)
+    for kind, ones in left[0].items():
+        others = left[1].get(kind, [])
+        if len(ones) == len(others):
+            yield from zip(ones, others, strict=True)
 
 
 def _inside(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int, int]]:

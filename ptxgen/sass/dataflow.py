@@ -1,7 +1,8 @@
 """What each instruction computes from which results, as a graph: the same whatever the order and the registers are.
 
 Opcodes between which ptxas chooses to balance its pipes are one family: MOV and IMAD.MOV, IADD3 and VIADD, SHF.L and
-IMAD.SHL. Spilled registers are followed through local memory: a slot of the stack counts as a register.
+IMAD.SHL, LEA and IMAD by a power of two. Spilled registers are followed through local memory: a slot of the stack
+counts as a register.
 """
 
 from __future__ import annotations
@@ -157,7 +158,10 @@ class Dataflow:
         below = [one for one in named if one[1][0] == register[0] and one[1][1] <= register[1]]
         below = [one for one in below if one[2] not in results] or below
         nearest = max((one[1][1] for one in below), default=0)
-        return [(place, register[1] - nearest) for place, name, _ in below if name[1] == nearest] or [(_IMPLICIT, 0)]
+        places = [(place, register[1] - nearest) for place, name, _ in below if name[1] == nearest]
+        if not places and each.opcode == "CALL":  # the instructions of the subroutine read them
+            return []
+        return places or [(_IMPLICIT, 0)]
 
     def _edge(self, slot: int, at: int, register: Register, source: int) -> Read:
         """The edge on which register `at` of an operand comes from an instruction."""
@@ -228,6 +232,8 @@ def _code(each: Instruction, canonical: Canonical) -> Code:
             if not any(_PREDICATE.fullmatch(one) for one in values):  # carries
                 slots = tuple(f"{family} {one}" for one in canonical.operands)
                 return Code(family, f"{guard} {family} {', '.join(sorted(values))}", slots)
+    if (scaled := _scaled(each, canonical)) is not None:
+        return scaled
     slots = [str(place) for place in range(len(canonical.operands))]
     alike = _alike(each, canonical)
     for place in alike:
@@ -237,6 +243,23 @@ def _code(each: Instruction, canonical: Canonical) -> Code:
         rest = [one for place, one in enumerate(canonical.operands) if place not in alike]
         key = f"{guard} {each.mnemonic} {', '.join(rest)}; {', '.join(sorted(slots[one] for one in alike))}"
     return Code(each.opcode, key, tuple(slots))
+
+
+def _scaled(each: Instruction, canonical: Canonical) -> Code | None:
+    """LEA and IMAD by a power of two: a register, shifted, and another; None for other instructions."""
+    operands = canonical.operands
+    if len(operands) != 4 or each.mnemonic not in ("LEA", "IMAD") or any(_PREDICATE.fullmatch(one) for one in operands):
+        return None
+    if each.opcode == "LEA":
+        first, second, shift = operands[1:]
+        slots = ("result", f"scaled {first}", f"plus {second}", "shift")
+    else:
+        first, factor, second = operands[1:]
+        if not re.fullmatch("0x0*[1248]0*", factor):
+            return None
+        shift = _shifted(factor)
+        slots = ("result", f"scaled {first}", "shift", f"plus {second}")
+    return Code("scaled", f"{canonical.key.partition(' ')[0]} scaled {first}, {shift}, {second}", slots)
 
 
 def _alike(each: Instruction, canonical: Canonical) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,8 @@ _LEAVES = frozenset({"BRA", "BRX", "JMP", "JMX", "BRXU", "JMXU", "EXIT", "RET", 
 #: A definition from outside the function: arguments, and what nothing has written.
 ENTRY = -1
 Register = tuple[str, int]
+#: By register, whether something surely writes it, and which instructions may be the last.
+_Made = Mapping[Register, tuple[bool, frozenset[int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Flow:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.blocks = _blocks(function)
+        self._known: dict[str, Mapping[Register, frozenset[int]]] = {}
 
     @cached_property
     def before(self) -> list[list[int]]:
@@ -112,14 +115,8 @@ class Flow:
         """What a subroutine executes; nothing of one that is elsewhere, or calls itself."""
         if name not in self.function.subroutines or name in callers:
             return []
-        number = self.block_of[self.function.subroutines[name]]
-        reached, left = {number}, [number]
-        while left:
-            following = set(self.blocks[left.pop()].following) - reached
-            reached |= following
-            left += following
         found: list[Instruction] = []
-        for block in sorted(reached):
+        for block in sorted(self._reached(name)):
             for each in self.function.instructions[self.blocks[block].start : self.blocks[block].end]:
                 found.append(each)
                 if each.opcode == "CALL":
@@ -131,7 +128,8 @@ class Flow:
     def definitions(self) -> list[Mapping[Register, frozenset[int]]]:
         """For each instruction and each register that it reads: the instructions that may have written it.
 
-        Control also goes from a CALL to its subroutine, and from each RET to the instruction after every CALL.
+        Control also goes from a CALL to its subroutine. What a subroutine may have written, with what its caller had,
+        follows each of its calls; from a computed call control returns from every RET.
         """
         entering = self._entering()
         found: list[Mapping[Register, frozenset[int]]] = []
@@ -139,57 +137,113 @@ class Flow:
             guarded = _Guarded(state)
             for each in self.function.instructions[block.start : block.end]:
                 found.append({register: guarded.read(register, each.predicate) for register in each.registers.reads})
-                guarded.write(each)
+                guarded.write(each, self._written(each))
         return found
 
     def _entering(self) -> list[dict[Register, frozenset[int]]]:
         """The definitions that reach the start of each block."""
-        made = [self._made_in(block) for block in self.blocks]
-        following = self._following_calls()
-        entering: list[dict[Register, frozenset[int]]] = [{} for _ in self.blocks]
-        seen = [False] * len(self.blocks)
-        queued = [True] * len(self.blocks)
-        left = deque(range(len(self.blocks)))
-        while left:
-            number = left.popleft()
-            queued[number], seen[number] = False, True
-            leaving = dict(entering[number])
-            for register, (always, some) in made[number].items():
-                leaving[register] = some if always else leaving.get(register, _OUTSIDE) | some
-            for target in following[number]:
-                if _join(entering[target], leaving, first=not seen[target]) and not queued[target]:
-                    queued[target] = True
-                    left.append(target)
-        return entering
+        following = [self._ways(block) for block in self.blocks]
+        instructions, subroutines = self.function.instructions, self.function.subroutines
+        computed: set[int] = set()
+        for each in instructions:
+            if each.opcode != "CALL":
+                continue
+            block = self.blocks[self.block_of[each.index]]
+            named = [subroutines[name] for name in each.targets if name in subroutines]
+            before = self._made_in(block, each.index)
+            following[block.number] += [(self.block_of[start], before) for start in named or subroutines.values()]
+            if not named and each.index + 1 < len(instructions):
+                computed.add(self.block_of[each.index + 1])
+        for each in instructions:
+            if each.opcode == "RET":
+                block = self.blocks[self.block_of[each.index]]
+                following[block.number] += self._ways(block, sorted(computed))
+        return _solved(following, range(len(self.blocks)))
 
-    def _made_in(self, block: Block) -> dict[Register, tuple[bool, frozenset[int]]]:
+    def _ways(self, block: Block, targets: Sequence[int] | None = None) -> list[tuple[int, _Made]]:
+        """The blocks after a block, with what it writes."""
+        made = self._made_in(block)
+        return [(target, made) for target in (block.following if targets is None else targets)]
+
+    def _made_in(self, block: Block, end: int | None = None) -> _Made:
         """For each register that a block writes: whether it surely does, and which instructions may be the last."""
         made: dict[Register, tuple[bool, frozenset[int]]] = {}
-        for each in self.function.instructions[block.start : block.end]:
-            here = frozenset((each.index,))
-            for register in each.registers.writes:
+        for each in self.function.instructions[block.start : block.end if end is None else end]:
+            for register, sources in self._written(each).items():
                 always, before = made.get(register, (False, _NOTHING))
-                made[register] = (always, before | here) if each.predicate else (True, here)
+                some = bool(each.predicate) or ENTRY in sources
+                made[register] = (always, before | sources - _OUTSIDE) if some else (True, sources)
         return made
 
-    def _following_calls(self) -> list[list[int]]:
-        """The blocks that may follow each block; subroutines follow their calls, and what follows a call a RET."""
-        following = [list(block.following) for block in self.blocks]
-        instructions, subroutines = self.function.instructions, self.function.subroutines
-        behind: set[int] = set()
-        returns: list[int] = []
-        for each in instructions:
-            if each.opcode == "CALL":
-                named = [subroutines[name] for name in each.targets if name in subroutines]
-                starts = named or subroutines.values()  # a computed call may go to any
-                following[self.block_of[each.index]] += [self.block_of[start] for start in starts]
-                if each.index + 1 < len(instructions):
-                    behind.add(self.block_of[each.index + 1])
-            elif each.opcode == "RET":
-                returns.append(self.block_of[each.index])
-        for number in returns:
-            following[number] += sorted(behind)
-        return following
+    def _written(self, each: Instruction) -> Mapping[Register, frozenset[int]]:
+        """The registers that an instruction writes, with what wrote them: itself, or the subroutine that it calls.
+
+        ENTRY stands for what was there before, where a subroutine does not always write a register.
+        """
+        named = [name for name in each.targets if name in self.function.subroutines] if each.opcode == "CALL" else []
+        if named:
+            return self._left(named[0])
+        here = frozenset((each.index,))
+        return dict.fromkeys(each.registers.writes, here)
+
+    def _left(self, name: str) -> Mapping[Register, frozenset[int]]:
+        """The definitions that a subroutine leaves at its returns; ENTRY for those of its caller."""
+        if name in self._known:
+            return self._known[name]
+        self._known[name] = {}  # of one that calls itself
+        reached = self._reached(name)
+        following = [self._ways(block) if block.number in reached else [] for block in self.blocks]
+        entering = _solved(following, sorted(reached))
+        found: dict[Register, frozenset[int]] = {}
+        first = True
+        for number in sorted(reached):
+            block = self.blocks[number]
+            if self.function.instructions[block.end - 1].opcode == "RET":
+                _join(found, _after(entering[number], self._made_in(block)), first=first)
+                first = False
+        self._known[name] = found
+        return found
+
+    def _reached(self, name: str) -> set[int]:
+        """The blocks of a subroutine."""
+        number = self.block_of[self.function.subroutines[name]]
+        reached, left = {number}, [number]
+        while left:
+            following = set(self.blocks[left.pop()].following) - reached
+            reached |= following
+            left += following
+        return reached
+
+
+def _solved(
+    following: Sequence[Sequence[tuple[int, _Made]]], blocks: Sequence[int]
+) -> list[dict[Register, frozenset[int]]]:
+    """The definitions that reach each block. `following`: the blocks after each, with what is written on the way."""
+    entering: list[dict[Register, frozenset[int]]] = [{} for _ in following]
+    seen = [False] * len(following)
+    left = deque(blocks)
+    queued = [False] * len(following)
+    for each in blocks:
+        queued[each] = True
+    while left:
+        number = left.popleft()
+        queued[number], seen[number] = False, True
+        leaving: dict[int, dict[Register, frozenset[int]]] = {}
+        for target, made in following[number]:
+            if id(made) not in leaving:
+                leaving[id(made)] = _after(entering[number], made)
+            if _join(entering[target], leaving[id(made)], first=not seen[target]) and not queued[target]:
+                queued[target] = True
+                left.append(target)
+    return entering
+
+
+def _after(entering: Mapping[Register, frozenset[int]], made: _Made) -> dict[Register, frozenset[int]]:
+    """The definitions after a block."""
+    leaving = dict(entering)
+    for register, (always, some) in made.items():
+        leaving[register] = some if always else leaving.get(register, _OUTSIDE) | some
+    return leaving
 
 
 class _Guarded:
@@ -212,11 +266,13 @@ class _Guarded:
             guard = self._implied.get(guard, "")
         return self._state.get(register, _OUTSIDE)
 
-    def write(self, each: Instruction) -> None:
-        """The results of an instruction."""
-        here, guard = frozenset((each.index,)), each.predicate
+    def write(self, each: Instruction, written: Mapping[Register, frozenset[int]]) -> None:
+        """The results of an instruction, with what wrote them; ENTRY stands for what was there before."""
+        guard = each.predicate
         against = _negated(guard) if guard else ""
-        for register in each.registers.writes:
+        for register, sources in written.items():
+            before = self._state.get(register, _OUTSIDE)
+            here = sources - _OUTSIDE | before if ENTRY in sources else sources
             for name, known in self._under.items():
                 if not guard:
                     known.pop(register, None)
@@ -228,7 +284,7 @@ class _Guarded:
             other = self._under.get(against, {}).get(register)
             self._state[register] = here | (other or self._state.get(register, _OUTSIDE))
             self._under.setdefault(guard, {})[register] = here
-        for file, number in each.registers.writes:
+        for file, number in written:
             if file in _PREDICATES:
                 self._forget(f"@{_PREDICATES[file]}{number}")
         if not guard and each.operands and _PREDICATE.fullmatch(each.operands[-1]):

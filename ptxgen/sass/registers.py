@@ -50,7 +50,7 @@ def _reads_agree(a: Dataflow, b: Dataflow, i: int, j: int, back: Mapping[int, in
 def _writes_agree(a: Dataflow, b: Dataflow, i: int, j: int) -> bool:
     """Whether both write as many registers, and results that nothing reads have the same numbers."""
     ones, others = (side.flow.function.instructions[at].registers.writes for side, at in ((a, i), (b, j)))
-    if ones == others:
+    if ones == others or a.flow.function.instructions[i].opcode == "CALL":
         return True
     if len(ones) != len(others):
         return False

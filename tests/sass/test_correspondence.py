@@ -16,6 +16,7 @@ from ptxgen.sass.flow import ENTRY, Flow
 from ptxgen.sass.show import comparison_lines
 from ptxgen.toolchain import assemble
 from tests.support.cubins import listing
+from tests.support.paths import DATA
 
 #: Kinds of differences in what code does, other than its schedule.
 WORK = ("removed", "added", "opcode", "modifier", "predicate", "operand", "target", "register", "encoding")
@@ -267,3 +268,47 @@ def test_what_a_predicate_reads() -> None:
     assert fma.index in flow.definitions[store.index][register]
     assert len(flow.definitions[store.index][register]) > 1
     assert ENTRY not in flow.definitions[store.index][register]
+
+
+def test_repeated_divisions_stay_in_step() -> None:
+    """Of 32 equal blocks that call a slow path, scheduled otherwise, each finds its partner: one FFMA is gone."""
+    text = (DATA / "handwritten" / "flash2.ptx").read_text()
+    line = "fma.rn.f32 \t%f498, %f496, %f664, %f324;"
+    assert text.count(line) == 1
+    one, other = (load(assemble(each, options=("-lineinfo",))) for each in (text, text.replace(line, "")))
+    found = compare(one, other).pairs[0]
+    assert found.kinds["moved"] > 100
+    gone = [found.a.instructions[each.a or 0].opcode for each in found.differences if each.kind == "removed"]
+    assert gone.count("FFMA") == 1
+    assert len(gone) + found.kinds["added"] <= 12
+    assert found.kinds["register"] <= 4
+    assert found.kinds["target"] == 0
+
+
+def test_what_a_subroutine_leaves() -> None:
+    """After a call its results are those of the subroutine, and other registers keep their definitions."""
+    text = kernel("""    ld.global.f32 %f0, [%x];
+    ld.global.f32 %f1, [%x+4];
+    ld.global.f32 %f2, [%x+8];
+    div.rn.f32 %f3, %f0, %f1;
+    div.rn.f32 %f4, %f0, %f2;
+    add.f32 %f5, %f3, %f4;
+    st.global.f32 [%y], %f5;
+    st.global.f32 [%y+4], %f2;
+""")
+    function = load(assemble(text)).functions[0]
+    flow = Flow(function)
+    (start,) = function.subroutines.values()
+    calls = [each for each in function.instructions if each.opcode == "CALL" and each.index < start]
+    assert len(calls) == 2
+    loads = {each.operands[1][-9:]: each.index for each in function.instructions if each.opcode == "LDG"}
+    stores = [each for each in function.instructions if each.opcode == "STG"]
+    (plain,) = (each for each in stores if "+0x4" in each.operands[0])
+    (number,) = (name for name in plain.registers.reads if name[0] == "GPR" and f"R{name[1]}" == plain.operands[1])
+    (source,) = flow.definitions[plain.index][number]
+    assert source == next(index for operand, index in loads.items() if "+0x8" in operand)
+    moves = [function.instructions[call.index + 1] for call in calls]
+    for move in moves:  # the result, from the end of the subroutine
+        (name,) = move.registers.reads
+        assert flow.definitions[move.index][name]
+        assert all(source >= start for source in flow.definitions[move.index][name])
