@@ -158,6 +158,17 @@ def test_the_check_hook_and_the_action(cli: Cli, repository: Path) -> None:
     assert action(repository, "check.sh", check="kernls", python=sys.executable)[0] == 2
 
 
+def test_each_report_of_the_action_is_uploaded_in_its_category() -> None:
+    """Code scanning refuses two runs of a tool in one category (github/codeql-action, issue 3051)."""
+    steps = yaml.safe_load((ROOT / "action/action.yml").read_text())["runs"]["steps"]
+    uploads = [each for each in steps if "upload-sarif" in each.get("uses", "")]
+    assert len({each["with"]["category"] for each in uploads}) == len(uploads) == 2
+    for script, each in zip(("check", "run"), uploads, strict=True):
+        written = re.findall(r"sarif=\$PTXGEN_SARIF/([\w.]+)", (ROOT / "action" / f"{script}.sh").read_text())
+        assert each["with"]["sarif_file"] == "${{ inputs.sarif }}/" + written[0]
+        assert f"inputs.{script} != ''" in each["if"]
+
+
 def test_the_gate_of_the_machine_code(cli: Cli, repository: Path) -> None:
     fix(repository)
     subprocess.run(
