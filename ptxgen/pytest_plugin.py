@@ -65,8 +65,9 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     target = config.getoption("--ptxgen-exec")
     if target is None or os.environ.get("PTXGEN_EXEC_SOCKET"):
         return None
-    from ptxgen.device.accept import AcceptError, read_accepts
+    from ptxgen.device.accept import AcceptError
     from ptxgen.driver import BuildError, Options, ProgramError, run
+    from ptxgen.emulator.load.accepts import reviewed
 
     command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
     project = _project(config)
@@ -78,7 +79,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
             options = Options(
                 target=target or project.target or "sm_100a",
                 schedule=project.schedule or "eager",
-                accept=read_accepts(project.accept) if project.accept is not None else (),
+                accept=reviewed(project.accept) if project.accept is not None else (),
                 fail_on=project.fail_on or "error",
             )
         results = run(command, options)

@@ -91,7 +91,12 @@ def require_codes(found: Sequence[Comment], name: str, known: Collection[str]) -
     """Raises AcceptError for a code that no check has, with the nearest one."""
     for each in found:
         for code in each.codes:
-            if code not in known and "." not in code:  # codes of single instructions have a dot
-                near = difflib.get_close_matches(code, known, n=1, cutoff=0.5)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise AcceptError(f"{name}:{each.line}: no check has the code {code!r}{hint}")
+            require_code(code, f"{name}:{each.line}", known)
+
+
+def require_code(code: str, place: str, known: Collection[str]) -> None:
+    """Raises AcceptError for a code that no check has, with the nearest one; `place` is where it stands."""
+    if code not in known and "." not in code:  # codes of single instructions have a dot
+        near = difflib.get_close_matches(code, known, n=1, cutoff=0.5)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise AcceptError(f"{place}: no check has the code {code!r}{hint}")

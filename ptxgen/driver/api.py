@@ -32,7 +32,7 @@ def exec(
     `.exit_code` of the result is the program's if that is not 0, else 1 for an error; `.launches` are all launches,
     each with `.kernel`, `.status`, `.findings`. `environment` adds variables. Raises ProgramError, BuildError.
     """
-    from ptxgen.device.accept import read_accepts
+    from ptxgen.emulator.load.accepts import reviewed
 
     options = Options(
         target=target,
@@ -42,7 +42,7 @@ def exec(
         jobs=jobs,
         memory=memory,
         timeout=timeout,
-        accept=read_accepts(accept) if accept is not None else (),
+        accept=reviewed(accept) if accept is not None else (),
         environment=dict(environment or {}),
     )
     return run([os.fspath(word) for word in command], options)

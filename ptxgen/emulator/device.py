@@ -34,7 +34,6 @@ from ptxgen.device import (
     array_shape,
     host_array,
     pack_arguments,
-    read_accepts,
 )
 from ptxgen.device.compilers import compiler_of
 from ptxgen.emulator.checks.findings import Findings
@@ -47,7 +46,7 @@ from ptxgen.emulator.explore import Exploration, explore
 from ptxgen.emulator.explore.delays import Point
 from ptxgen.emulator.explore.one_order import OneOrder
 from ptxgen.emulator.explore.orders import OrderOfAccesses
-from ptxgen.emulator.load.accepts import inline_accepts, source_files
+from ptxgen.emulator.load.accepts import inline_accepts, reviewed, source_files
 from ptxgen.emulator.load.directives import refusals, with_directives
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.load.program import Program
@@ -200,7 +199,7 @@ class Emulator:
         self.jobs = int(jobs)
         #: Observers of launches besides the checks (`ptxgen.emulator.observer`); reruns have none.
         self.observers = tuple(observers)
-        self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
+        self.accept = reviewed(accept) if isinstance(accept, str | Path) else tuple(accept)
         self.multiprocessors = multiprocessors or limits.multiprocessors(target)
         #: Upper bound of %nsmid; None: one SM for each CTA that runs.
         self.told_multiprocessors: int | None = None

@@ -12,7 +12,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 from pygls.workspace import ServerTextPosition, ServerTextRange, TextDocument
 
-from ptxgen.device.accept import Accept, AcceptError, read_accepts
+from ptxgen.device.accept import Accept, AcceptError
+from ptxgen.emulator.load.accepts import reviewed
 from ptxgen.instr import load_all
 from ptxgen.language_server.completion import Item, opcodes
 from ptxgen.language_server.document import Document, Mark
@@ -52,7 +53,7 @@ class Server(LanguageServer):
         path = to_fs_path(uri)
         try:
             found = find_project(Path(path).parent) if path else None
-            accept = read_accepts(found.accept) if found and found.accept else ()
+            accept = reviewed(found.accept) if found and found.accept else ()
         except (ProjectError, AcceptError) as error:
             if str(error) not in self.said:
                 self.said.add(str(error))

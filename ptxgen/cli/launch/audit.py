@@ -85,7 +85,7 @@ def audit(
     from ptxgen.audit import audit as judge_all
     from ptxgen.cli.common.terminal import steps
     from ptxgen.cli.launch.findings import audit_results
-    from ptxgen.device import read_accepts
+    from ptxgen.emulator.load.accepts import reviewed
     from ptxgen.executor import require_workers
 
     written = Output.of(formats, as_json=as_json)
@@ -94,7 +94,7 @@ def audit(
     require_workers(jobs, dask)
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, not {seed}")
-    accepted = read_accepts(accept) if accept is not None else ()
+    accepted = reviewed(accept) if accept is not None else ()
     subject = _subject(kernel, (m, n, k), settings, dtype, c_dtype, seed, launch, attention, given)
     with steps() as progress:
         made = judge_all(subject, accept=accepted, seconds=seconds, jobs=jobs, dask=dask, progress=progress.begin)

@@ -160,9 +160,9 @@ def execute(
 def _accepted(path: Path | None) -> Sequence[Accept]:
     if path is None:
         return ()
-    from ptxgen.device.accept import read_accepts
+    from ptxgen.emulator.load.accepts import reviewed
 
-    return read_accepts(path)
+    return reviewed(path)
 
 
 def _report(results: Results, command: Sequence[str]) -> Report:

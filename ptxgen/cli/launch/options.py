@@ -180,9 +180,9 @@ class CheckOptions(Group):
 
     def accepted(self) -> tuple[Accept, ...]:
         """The reviewed findings. Raises AcceptError."""
-        from ptxgen.device import read_accepts
+        from ptxgen.emulator.load.accepts import reviewed
 
-        return tuple(read_accepts(self.accept)) if self.accept is not None else ()
+        return tuple(reviewed(self.accept)) if self.accept is not None else ()
 
 
 @dataclass(frozen=True)

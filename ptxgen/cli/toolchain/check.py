@@ -62,12 +62,12 @@ def check(
 ) -> int:
     """Check every instruction of PTX files: whether it is legal, and on the target, and why not."""
     from ptxgen.cli.common.files import known_target
-    from ptxgen.device import read_accepts
+    from ptxgen.emulator.load.accepts import reviewed
 
     output = Output.of(formats, as_json=as_json)
     choose("--fail-on", fail_on, FAIL_ON)
     known_target(target)
-    accepted = read_accepts(accept) if accept is not None else ()
+    accepted = reviewed(accept) if accept is not None else ()
     options = _Options(target, tuple(accepted), fail_on)
     if watch:
         if len(files) > 1 or Path(files[0]).is_dir():

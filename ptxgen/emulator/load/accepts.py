@@ -5,11 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from ptxgen import syntax
 from ptxgen.device import Accept, Kernel
-from ptxgen.device.inline import Comment, comments, file_comments, require_codes
+from ptxgen.device.accept import read_accepts
+from ptxgen.device.inline import Comment, comments, file_comments, require_code, require_codes
 from ptxgen.device.sources import source_places
 from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.files import source_file
@@ -60,6 +61,16 @@ def check_accepts(text: str, module: syntax.Module, name: str) -> Iterator[Accep
     """What comments accept of the findings of `ptxgen check`; messages call the text `name`. Raises AcceptError."""
     made = comment_accepts(text, module, lambda: sorted({each.line for each in module.statements()}), name)
     return (each for each in made if each.code in CODES or "." in each.code)
+
+
+def reviewed(path: str | Path) -> tuple[Accept, ...]:
+    """The entries of a file of accepted findings (`read_accepts`). Raises AcceptError, for a code of no check too."""
+    entries = read_accepts(path)
+    if entries:
+        known = launch_codes() | CODES
+        for number, each in enumerate(entries, 1):
+            require_code(each.code, f"{path}, entry {number}", known)
+    return entries
 
 
 def require_comments(text: str, name: str) -> None:

@@ -99,3 +99,26 @@ def test_accepting(cli: Cli, tmp_path: Path) -> None:
     accept.write_text("[[accept]]\ncode = 1")
     bad = cli(*RUN, "--accept", accept)
     assert (bad.code, bad.err) == (2, f"error: {accept}, entry 1: code must be a string, not 1\n")
+
+
+@pytest.mark.parametrize("command", ["check kernel.ptx", "run kernel.ptx --block 32"])
+def test_a_code_that_no_check_has_is_refused(
+    command: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codes of launches and of the text are known to both commands, as they share the file."""
+
+    def entry(code: str) -> str:
+        return f'[[accept]]\ncode = "{code}"\ninstruction = "ret;"\nreason = "a test"\n'
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernel.ptx").write_text(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\nret;\n}\n"
+    )
+    (tmp_path / "accept.toml").write_text(entry("uninitialized-shared") + entry("uninitialised-shard"))
+    outcome = cli(*command.split(), "--accept", "accept.toml")
+    assert outcome.code == 2
+    assert (
+        "accept.toml, entry 2: no check has the code 'uninitialised-shard'; did you mean uninitialized-shared?"
+    ) in outcome.err
+    (tmp_path / "accept.toml").write_text(entry("uninitialized-shared") + entry("overlooked-modifier"))
+    assert cli(*command.split(), "--accept", "accept.toml").code == 0
