@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ptxgen.sass.dataflow import Dataflow, Read
-from ptxgen.sass.flow import ENTRY
+from ptxgen.sass.flow import ENTRY, Register
 
 #: A source without a partner.
 _NONE = -2
@@ -56,4 +56,9 @@ def _writes_agree(a: Dataflow, b: Dataflow, i: int, j: int) -> bool:
         return False
     pairs = zip(a.canonical[i].registers, b.canonical[j].registers, strict=False)
     named = [(one, other) for one, other in pairs if one in ones and other in others and one != other]
-    return all(any((i, each) in a.read for each in ones if each[0] == one[0] and each[1] >= one[1]) for one, _ in named)
+    return all(_is_read(a, i, ones, one) and _is_read(b, j, others, other) for one, other in named)
+
+
+def _is_read(side: Dataflow, index: int, writes: frozenset[Register], first: Register) -> bool:
+    """Whether something reads a result, or one of the registers after it."""
+    return any((index, each) in side.read for each in writes if each[0] == first[0] and each[1] >= first[1])

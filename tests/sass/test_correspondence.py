@@ -312,3 +312,23 @@ def test_what_a_subroutine_leaves() -> None:
         (name,) = move.registers.reads
         assert flow.definitions[move.index][name]
         assert all(source >= start for source in flow.definitions[move.index][name])
+
+
+def test_another_result_register_is_reported_where_it_is() -> None:
+    """A result that goes to a register that nothing reads: the instruction differs, and so does its reader."""
+    whole = listing("groups")
+    function = whole.functions[0]
+    flow = Flow(function)
+    read = {source for each in flow.definitions for sources in each.values() for source in sources}
+    each = next(one for one in function.instructions if one.opcode == "IMAD" and one.index in read)
+    (name,) = each.registers.writes
+    free = 1 + max(number for one in function.instructions for file, number in one.registers.writes if file == "GPR")
+    made = replace(
+        each,
+        operands=(f"R{free}", *each.operands[1:]),
+        registers=replace(each.registers, writes=frozenset({("GPR", free)})),
+    )
+    assert each.operands[0] == f"R{name[1]}"
+    other = (*function.instructions[: each.index], made, *function.instructions[each.index + 1 :])
+    found = compare(whole, replace(whole, functions=(replace(function, instructions=other),))).pairs[0]
+    assert ("register", each.index) in [(one.kind, one.a) for one in found.differences]
