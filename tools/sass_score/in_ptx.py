@@ -87,5 +87,4 @@ def other_name(source: Source, rng: random.Random) -> KernelChange:
 KERNEL_KINDS: dict[str, Callable[[Source, random.Random], KernelChange]] = {
     "kernel dropped": dropped,
     "kernel duplicated": duplicated,
-    "kernel renamed": other_name,
 }

@@ -121,7 +121,7 @@ def _related(text: str, line: int) -> set[int]:
 
 
 def _kernels(made: Source, before: Side, rng: random.Random, cccl: Cccl | None) -> Iterator[Judged]:
-    """A kernel dropped, duplicated and renamed."""
+    """A kernel dropped and duplicated; and renamed, which is no difference."""
     for kind, change in in_ptx.KERNEL_KINDS.items():
         pair = change(made, rng)
         after = Side.of(assembled(pair.b, made.target), cccl)
@@ -135,6 +135,14 @@ def _kernels(made: Source, before: Side, rng: random.Random, cccl: Cccl | None) 
             one, other = frozenset(before.kernels), frozenset(after.kernels)
             theirs = Verdict(one != other, one - other == pair.only_a and other - one == pair.only_b)
         yield Judged(kind, f"{made.name} {pair.only_a} {pair.only_b}", verdict, theirs)
+    pair = in_ptx.other_name(made, rng)
+    after = Side.of(assembled(pair.b, made.target), cccl)
+    found = compare(before.listing, after.listing)
+    theirs = Verdict(before.kernels != after.kernels) if cccl else None
+    names = dict(zip(pair.only_a, pair.only_b, strict=True))
+    unequal = any(before.plain[name] != after.plain[names.get(name, name)] for name in before.plain)
+    what, verdict = f"{made.name} {pair.only_a} {pair.only_b}", Verdict(not found.same)
+    yield Judged("kernel renamed", what, verdict, theirs, refused=unequal, equal=True)
 
 
 def _equal(made: Source, before: Side, rng: random.Random, cccl: Cccl | None, folder: Path) -> Iterator[Judged]:
