@@ -19,6 +19,8 @@ from ptxgen.sass.registers import other_definitions
 _ALIKE = 0.5
 #: Blocks of one length that share this part of their opcodes, place by place, are not shifted.
 _ALMOST = 0.8
+#: The part of a block that must be code which both functions have only once, where that alone pairs it.
+_UNIQUE = 0.25
 #: The number of the region of each instruction of a function.
 Regions = Sequence[int]
 
@@ -79,14 +81,16 @@ def _blocks(a: Dataflow, b: Dataflow) -> dict[int, int]:
 
 
 def _by_unique(left: Sequence[tuple[str, ...]], right: Sequence[tuple[str, ...]]) -> dict[int, int]:
-    """Pairs of blocks that share most of the code that both functions have only once, and are alike."""
+    """Pairs of blocks that are alike, and share much code that both functions have only once."""
     places = [{key: block for block, keys in enumerate(side) for key in keys} for side in (left, right)]
     counts = [Counter(key for keys in side for key in keys) for side in (left, right)]
     votes = Counter(
         (places[0][key], places[1][key]) for key, count in counts[0].items() if count == 1 == counts[1][key]
     )
     found: dict[int, int] = {}
-    for (one, other), _ in votes.most_common():
+    for (one, other), count in votes.most_common():
+        if count < _UNIQUE * min(len(left[one]), len(right[other])):
+            continue  # a few offsets that only one loop has, unrolled or not, say little
         if one not in found and other not in found.values() and _alike(left[one], right[other]):
             found[one] = other
     return found
