@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 #: Registers of a thread where ptxas has not said how many there are.
 _REGISTERS = 32
-_DYNAMIC_SHARED = 48 << 10
+#: Static and dynamic shared memory of a CTA that needs no attribute of the function, in bytes.
+_WITHOUT_OPTING_IN = 48 << 10
 _PORTABLE_CLUSTER = 8
 #: Parsed modules that are kept for programs that load one again.
 _PARSED = 64
@@ -149,7 +150,7 @@ class Function:
         values[2] = self.loaded.layout.constant_bytes
         values[4] = _REGISTERS
         values[5] = values[6] = capability
-        values[8], values[9] = _DYNAMIC_SHARED, -1
+        values[8], values[9] = max(_WITHOUT_OPTING_IN - values[1], 0), -1
         values[10] = int(cluster is not None)
         values[11:14] = cluster_extent
         values[14] = int(prod(cluster_extent) > _PORTABLE_CLUSTER)

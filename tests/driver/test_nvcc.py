@@ -161,6 +161,14 @@ def test_pinned_and_managed_memory_is_of_either_side(capfd: pytest.CaptureFixtur
     assert "undefined" not in ran.said
 
 
+def test_as_much_shared_memory_as_the_program_has_asked_for(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """TileLang sets the attribute to 48 KiB for as many dynamic bytes, beside its mbarriers."""
+    program = compile_cuda(SOURCES / "opted_in.cu", tmp_path / "opted_in", "-arch=sm_90a")
+    ran = execute(capfd, [program])
+    assert (ran.output, ran.codes()) == ("PASS\n", [])
+    assert ran.said.count("49152 bytes of dynamic shared memory, but without") == 1
+
+
 def test_checks_of_chosen_kernels_and_launches(capfd: pytest.CaptureFixture[str], program: Path) -> None:
     import re
 

@@ -418,7 +418,9 @@ static bool is_refused(const struct Function *function, const struct LaunchShape
     }
     u32 fixed = (u32)function->attributes[1], opted_in = (u32)function->attributes[8];
     enum { WITHOUT_OPTING_IN = 48 * 1024 };
-    u32 most = opted_in > WITHOUT_OPTING_IN ? opted_in : fixed < WITHOUT_OPTING_IN ? WITHOUT_OPTING_IN - fixed : 0;
+    u32 most = fixed < WITHOUT_OPTING_IN ? WITHOUT_OPTING_IN - fixed : 0;
+    if (opted_in > most)
+        most = opted_in;
     if (!shape->shared_bytes || shape->shared_bytes <= most)
         return false;
     note("shared-opt-in %s %u %u", function->name, shape->shared_bytes, most);
